@@ -1,0 +1,220 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration with one source: attrs classes whose fields say what they mean and allow.
+
+A component's configuration is an attrs class whose fields are made by :func:`parameter`, or are
+configurations themselves (:func:`group`). Node parameters and their descriptors, the YAML loader
+of the offline commands and the validation messages all come from these fields.
+"""
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+import yaml
+
+T = TypeVar('T')
+
+TYPES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a string'}
+
+
+class ConfigurationError(ValueError):
+    """A configuration that cannot be used; the message names parameter, value and what is allowed."""
+
+
+def parameter(
+    default: Any,
+    description: str,
+    *,
+    unit: str = '',
+    low: float = -math.inf,
+    high: float = math.inf,
+    choices: tuple[str, ...] = (),
+    runtime: bool = False,
+) -> Any:
+    """Make a field of a configuration class.
+
+    Parameters
+    ----------
+    default
+        Its value where nothing is given; its type (bool, int, float or str) is the field's.
+    description
+        One line that tells a person what it does.
+    unit
+        SI unit of the value, empty for a pure number.
+    low, high
+        Smallest and largest value allowed, both included.
+    choices
+        The values allowed of a string.
+    runtime
+        Whether a running node may change it.
+    """
+    metadata = {
+        'type': type(default), 'description': description, 'unit': unit,
+        'low': low, 'high': high, 'choices': choices, 'runtime': runtime,
+    }  # fmt: skip
+
+    def convert(value: Any, _: Any, field: Any) -> Any:
+        return checked(value, field.name, metadata)
+
+    return attrs.field(
+        default=default,
+        converter=attrs.Converter(convert, takes_self=True, takes_field=True),
+        metadata=metadata,
+    )
+
+
+def group(cls: type) -> Any:
+    """Make a field that holds another configuration class, by default with its own defaults."""
+    return attrs.field(factory=cls, metadata={'group': cls})
+
+
+def allowed(metadata: Mapping[str, Any]) -> str:
+    """Say in words what a field takes, e.g. ``a number from 0 to 1``."""
+    if metadata['choices']:
+        return 'one of ' + ', '.join(metadata['choices'])
+    words = TYPES[metadata['type']]
+    low, high = metadata['low'], metadata['high']
+    if math.isfinite(low) and math.isfinite(high):
+        return f'{words} from {low:g} to {high:g}'
+    if math.isfinite(low):
+        return f'{words} of at least {low:g}'
+    if math.isfinite(high):
+        return f'{words} of at most {high:g}'
+    return words
+
+
+def checked(value: Any, name: str, metadata: Mapping[str, Any]) -> Any:
+    """Return ``value`` as the field's type, or raise :class:`ConfigurationError`.
+
+    Integers are taken where a number is wanted, and so are the strings that YAML makes of
+    ``1e-3``; NaN never is.
+    """
+    kind = metadata['type']
+    result: Any = None
+    if kind is bool or kind is str:
+        result = value if isinstance(value, kind) else None
+    elif not isinstance(value, bool):
+        try:
+            number = float(value)
+            if kind is float:
+                result = number
+            elif number == math.floor(number):
+                result = int(number)
+        except (TypeError, ValueError, OverflowError):
+            result = None
+    fits = result is not None
+    if fits and kind in (int, float):
+        fits = metadata['low'] <= result <= metadata['high']
+    if fits and metadata['choices']:
+        fits = result in metadata['choices']
+    if not fits:
+        raise ConfigurationError(f'{name} must be {allowed(metadata)} (got {value!r})')
+    return result
+
+
+def fields(cls: type, prefix: str = '') -> Iterator[tuple[str, 'attrs.Attribute[Any]']]:
+    """Yield (dotted name, attrs field) of every parameter of a configuration class."""
+    for field in attrs.fields(cls):
+        if 'group' in field.metadata:
+            yield from fields(field.metadata['group'], f'{prefix}{field.name}.')
+        elif 'type' in field.metadata:
+            yield prefix + field.name, field
+
+
+def flatten(config: Any, prefix: str = '') -> dict[str, Any]:
+    """Return {dotted name: value} of a configuration object."""
+    values: dict[str, Any] = {}
+    for field in attrs.fields(type(config)):
+        value = getattr(config, field.name)
+        if 'group' in field.metadata:
+            values.update(flatten(value, f'{prefix}{field.name}.'))
+        elif 'type' in field.metadata:
+            values[prefix + field.name] = value
+    return values
+
+
+def from_flat(cls: type[T], values: Mapping[str, Any], prefix: str = '') -> T:
+    """Build a configuration from {dotted name: value}; what is not given keeps its default.
+
+    Raises
+    ------
+    ConfigurationError
+        With all that is wrong, a line each: unknown names and values that are not allowed.
+    """
+    problems = unknown_names(cls, values) if not prefix else []
+    arguments: dict[str, Any] = {}
+    for field in attrs.fields(cls):
+        name = prefix + field.name
+        try:
+            if 'group' in field.metadata:
+                arguments[field.name] = from_flat(field.metadata['group'], values, name + '.')
+            elif name in values:
+                arguments[field.name] = checked(values[name], name, field.metadata)
+        except ConfigurationError as error:
+            problems.append(str(error))
+    if not problems:
+        try:
+            return cls(**arguments)
+        except ConfigurationError as error:
+            problems.append(str(error))
+    raise ConfigurationError('\n'.join(problems))
+
+
+def unknown_names(cls: type, values: Mapping[str, Any]) -> list[str]:
+    """Return a line for each name that the configuration class does not have."""
+    known = [name for name, _ in fields(cls)]
+    lines = []
+    for name in values:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f', did you mean {close[0]}?' if close else ''
+            lines.append(f'{name} is not a parameter of {cls.__name__}{hint}')
+    return lines
+
+
+def flat_names(tree: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
+    """Turn nested mappings into {dotted name: value}."""
+    values: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            values.update(flat_names(value, f'{prefix}{key}.'))
+        else:
+            values[f'{prefix}{key}'] = value
+    return values
+
+
+def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
+    """Read the parameters that a ROS parameter file gives to ``node``, as {dotted name: value}.
+
+    Entries under ``/**`` and under the node's name count, the latter last, as in ROS. Parameters
+    that belong to ROS itself (``use_sim_time``, ``qos_overrides``) are left out.
+
+    Raises
+    ------
+    ConfigurationError
+        When the file is no parameter file or holds nothing for this node.
+    """
+    with open(path, encoding='utf-8') as file:
+        try:
+            tree = yaml.safe_load(file)
+        except yaml.YAMLError as error:
+            raise ConfigurationError(f'{path} is not YAML: {error}') from error
+    if not isinstance(tree, Mapping):
+        raise ConfigurationError(f'{path} holds no parameters (expected `/**: ros__parameters:`)')
+    values: dict[str, Any] = {}
+    found = False
+    for key in ('/**', node, '/' + node):
+        section = tree.get(key)
+        if isinstance(section, Mapping) and 'ros__parameters' in section:
+            found = True
+            values.update(flat_names(section['ros__parameters'] or {}))
+    if not found:
+        raise ConfigurationError(
+            f'{path} has no parameters for {node}: its keys are {", ".join(map(str, tree))}, '
+            f'expected `/**` or `{node}` with `ros__parameters` below'
+        )
+    return {k: v for k, v in values.items() if not k.startswith(('qos_overrides.', 'use_sim_time'))}

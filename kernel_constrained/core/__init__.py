@@ -1,0 +1,17 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""The mathematics: kernels, KOMP and projected stochastic primal-dual learning."""
+
+from kernel_constrained.core.constraints import conditional_value_at_risk, CVaR
+from kernel_constrained.core.kernels import Gaussian, Polynomial
+from kernel_constrained.core.learner import DivergenceError, PrimalDualLearner, Trace
+
+__all__ = [
+    'conditional_value_at_risk',
+    'CVaR',
+    'DivergenceError',
+    'Gaussian',
+    'Polynomial',
+    'PrimalDualLearner',
+    'Trace',
+]

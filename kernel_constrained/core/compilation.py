@@ -1,0 +1,43 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""How the core is compiled, and where the result is kept."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+# Everything but the assumption that no NaN or infinity occurs: sums may be vectorised.
+FASTMATH = {'reassoc', 'contract', 'arcp', 'nsz'}
+
+
+def cache_folder() -> str:
+    """Folder of compiled code, one for each state of the sources of the core.
+
+    Numba notices a change of the file of a function, not one of the files of the functions it
+    calls: after an update the old code would go on running.
+    """
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for source in sorted(here.glob('*.py')):
+        digest.update(source.read_bytes())
+    return str(here / '__pycache__' / f'compiled-{digest.hexdigest()[:16]}')
+
+
+CACHE_FOLDER = cache_folder()
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function when it is first called, and keep the result on disk.
+
+    Where the package cannot be written to, numba keeps it in the user's cache instead.
+    """
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = CACHE_FOLDER
+    try:
+        dispatcher: Callable[..., Any] = numba.njit(cache=True, fastmath=FASTMATH)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return dispatcher

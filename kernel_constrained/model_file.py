@@ -1,0 +1,63 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Model files: a JSON header and arrays in one npz, replaced whole or not at all."""
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+VERSION = 1
+
+
+class ModelFileError(ValueError):
+    """A file that is no model, or not one this version can use; the message says which."""
+
+
+def write(
+    path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Write a model of ``kind``; whoever reads meanwhile sees the old file or the new one."""
+    path = Path(path)
+    text = json.dumps({'kind': kind, 'version': VERSION, **header})
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
+    try:
+        with os.fdopen(handle, 'wb') as file:
+            np.savez(file, allow_pickle=False, header=np.array(text), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read (header, arrays) of a model of ``kind``.
+
+    Raises
+    ------
+    ModelFileError
+        Where the file is missing, damaged, of another kind or from a newer version.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header: dict[str, Any] = json.loads(str(arrays.pop('header')))
+    except FileNotFoundError as error:
+        raise ModelFileError(f'{path} does not exist') from error
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelFileError(f'{path} is no model file or is damaged ({error})') from error
+    if header.get('kind') != kind:
+        raise ModelFileError(f'{path} holds a {header.get("kind")}, expected a {kind}')
+    if header.get('version') != VERSION:
+        raise ModelFileError(
+            f'{path} has version {header.get("version")}, this package reads {VERSION}'
+        )
+    return header, arrays
