@@ -241,9 +241,13 @@ class PrimalDualLearner:
             Where nothing has been learned, or ``X`` has another number of columns.
         """
         self._require_samples('predict')
-        x = self._checked_inputs(X)
-        atoms = self.dictionary_
-        return self._shaped(self.kernel(x, atoms) @ self._predicting_weights())
+        x, a = self._checked_inputs(X), self._arrays
+        out = np.empty((len(x), self._outputs))
+        primal_dual.predict(
+            self.kernel.code, a['kernel'], a['points'], a['weights'], a['scratch'], a['bits'],
+            self.model_order_, x, out,
+        )  # fmt: skip
+        return self._shaped(out)
 
     # -- learned attributes -----------------------------------------------------------------
 

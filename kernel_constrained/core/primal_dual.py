@@ -208,3 +208,18 @@ def stream(
         if trace.shape[0] > 0:
             trace[i, LOSS], trace[i, TRACE_ORDER], trace[i, TRACE_DUAL] = loss, order, state[DUAL]
     return x.shape[0]
+
+
+@compiled
+def predict(kernel_code, kernel_parameters, points, weights, scratch, bits, order, x, out):
+    """Fill ``out`` (n, q) with the last q functions at ``x`` (n, p), as the stream evaluates them."""
+    first = weights.shape[0] - out.shape[1]
+    k = scratch[1]
+    for i in range(x.shape[0]):
+        kernel_vector(kernel_code, kernel_parameters, points, x[i], order, k, bits)
+        for c in range(out.shape[1]):
+            row = weights[first + c]
+            total = 0.0
+            for j in range(whole_vectors(order)):
+                total += row[j] * k[j]
+            out[i, c] = total

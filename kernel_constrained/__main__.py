@@ -1,0 +1,41 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every command of the package as ``python -m kernel_constrained COMMAND``."""
+
+import importlib
+import sys
+
+# Command: (module with main(), what it does).
+COMMANDS = {
+    'filter_node': ('nodes.filter_node', 'ROS node: learns and publishes estimates from scans'),
+    'replay_node': ('nodes.replay_node', 'ROS node: plays bags, robot logs, the LIDAR table'),
+    'record_node': ('nodes.record_node', 'ROS node: records topics to a rosbag2 (mcap)'),
+    'demo': ('offline.demo', 'replay data through the nodes; prints a table, writes figures'),
+}
+
+
+def usage() -> str:
+    """One line for each command."""
+    lines = [f'  {name:<12} {text}' for name, (_, text) in COMMANDS.items()]
+    return '\n'.join(
+        ['usage: python -m kernel_constrained COMMAND [ARGUMENTS]', '', *lines, '',
+         'COMMAND --help says more of a command.']
+    )  # fmt: skip
+
+
+def main() -> int:
+    """Run the command named first with the arguments after it."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ''
+    if name in ('', '-h', '--help'):
+        print(usage())
+        return 0 if name else 2
+    if name not in COMMANDS:
+        print(f'{name!r} is no command\n{usage()}', file=sys.stderr)
+        return 2
+    del sys.argv[1]
+    module = importlib.import_module(f'kernel_constrained.{COMMANDS[name][0]}')
+    return int(module.main() or 0)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,117 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Recognise what a person names as a source, and open it."""
+
+import gzip
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kernel_constrained.bags.carmen import open_carmen
+from kernel_constrained.bags.g2o import open_g2o
+from kernel_constrained.bags.lidar_table import LidarRecording
+from kernel_constrained.bags.recording import Recording, RecordingError, one_line
+from kernel_constrained.bags.rosbag2 import BAG_SUFFIXES, Rosbag2Recording, bag_files
+
+__all__ = ['open_recording']
+
+LOG_SUFFIXES = ('.log', '.clf', '.log.gz', '.clf.gz')
+GRAPH_SUFFIXES = ('.g2o', '.g2o.gz', '.zip')
+
+EXPECTED = (
+    'expected a rosbag2 folder, a .db3 or .mcap file, a CARMEN log (.log, .clf), '
+    "a pose graph (.g2o), or 'lidar'"
+)
+
+
+def open_recording(source: str | os.PathLike[str], **options: Any) -> Recording:
+    """Open anything that can be replayed.
+
+    Parameters
+    ----------
+    source
+        * a rosbag2: a folder, or a single ``.db3`` or ``.mcap`` file, also compressed;
+        * a CARMEN log: ``.log``, ``.clf``, either with ``.gz``;
+        * a g2o pose graph with scans: ``.g2o``, with ``.gz``, or in a ``.zip``;
+        * ``'lidar'``: the LIDAR table that comes with the package.
+    **options
+        For logs and graphs ``range_max`` (:func:`open_carmen`); for the LIDAR table ``seed``,
+        ``epochs`` and ``evaluate_epochs`` (:class:`LidarRecording`).
+
+    Raises
+    ------
+    RecordingError
+        The source cannot be opened, or an option does not apply to it. One line.
+    """
+    if source == 'lidar':
+        return _open('the LIDAR table', LidarRecording, (), options)
+    path = Path(source)
+    try:
+        kind, reader = _recognise(path)
+    except OSError as error:
+        raise RecordingError(f'{path}: cannot be read ({one_line(error)})') from error
+    return _open(kind, reader, (path,), options)
+
+
+def _open(
+    kind: str, reader: Callable[..., Recording], path: tuple[Path, ...], options: dict[str, Any]
+) -> Recording:
+    parameters = inspect.signature(reader).parameters.values()
+    allowed = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    if unknown := sorted(set(options) - set(allowed)):
+        raise RecordingError(
+            f'{kind} takes {", ".join(allowed) or "no options"} (got {", ".join(unknown)})'
+        )
+    return reader(*path, **options)
+
+
+def _recognise(path: Path) -> tuple[str, Callable[..., Recording]]:
+    if not path.exists():
+        raise RecordingError(f'{path}: no such file or folder; {EXPECTED}')
+    if path.is_dir():
+        _refuse_folder_without_bag(path)
+        for file in bag_files(path):
+            _refuse_by_content(file)
+        return 'a rosbag2', Rosbag2Recording
+    _refuse_by_content(path)
+    name = path.name.lower()
+    if name.endswith(BAG_SUFFIXES):
+        return 'a rosbag2', Rosbag2Recording
+    if name.endswith(GRAPH_SUFFIXES):
+        return 'a pose graph', open_g2o
+    if name.endswith(LOG_SUFFIXES):
+        return 'a CARMEN log', open_carmen
+    if name.endswith('.gz'):
+        with gzip.open(path, 'rb') as content:
+            is_graph = b'VERTEX_SE2' in content.read(4096)
+        return ('a pose graph', open_g2o) if is_graph else ('a CARMEN log', open_carmen)
+    raise RecordingError(f'{path}: not a recording by its name; {EXPECTED}')
+
+
+def _refuse_folder_without_bag(path: Path) -> None:
+    if bag_files(path):
+        return
+    if any(path.glob('*.bag')):
+        raise RecordingError(f'{path}: holds ROS 1 bags; {_conversion("<file>.bag")}')
+    if (path / 'metadata.yaml').exists():
+        raise RecordingError(f'{path}: metadata.yaml is there but no .db3 or .mcap file')
+    raise RecordingError(f'{path}: a folder without a rosbag2 (no .db3 or .mcap file in it)')
+
+
+def _refuse_by_content(path: Path) -> None:
+    with path.open('rb') as content:
+        head = content.read(64)
+    if not head:
+        raise RecordingError(f'{path}: an empty file (0 bytes)')
+    if head.startswith(b'version https://git-lfs'):
+        raise RecordingError(
+            f'{path}: a Git LFS pointer instead of the data; run `git lfs pull` where it is from'
+        )
+    if head.startswith(b'#ROSBAG'):
+        raise RecordingError(f'{path}: a ROS 1 bag; {_conversion(path.name)}')
+
+
+def _conversion(name: str) -> str:
+    return f'convert it first: `rosbags-convert --src {name} --dst <folder>`'

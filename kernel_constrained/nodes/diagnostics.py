@@ -1,0 +1,78 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Diagnostics as REP-107 has them: once a second, and at once when the level changes."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+
+from kernel_constrained.nodes.qos import RESULTS
+
+OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
+ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
+
+
+class Status(NamedTuple):
+    """What a node says of itself."""
+
+    level: bytes
+    message: str
+    values: dict[str, Any]
+
+
+class Diagnostics:
+    """Publishes a node's status on ``/diagnostics``.
+
+    Parameters
+    ----------
+    node
+        Whose status it is.
+    status
+        Called for it, once a second and by :meth:`update`.
+    """
+
+    def __init__(self, node: Node, status: Callable[[], Status]) -> None:
+        self._node, self._status = node, status
+        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', RESULTS)
+        self._level: bytes | None = None
+        # Steady: a simulated clock that stands still must not silence the diagnostics.
+        self._timer = node.create_timer(
+            1.0, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+
+    def update(self) -> None:
+        """Publish at once where the level has changed."""
+        status = self._status()
+        if status.level != self._level:
+            self._send(status)
+
+    def publish(self) -> None:
+        """Publish the status as it is now."""
+        self._send(self._status())
+
+    def _send(self, status: Status) -> None:
+        self._level = status.level
+        message = DiagnosticArray()
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        message.status = [
+            DiagnosticStatus(
+                level=status.level,
+                name=f'{self._node.get_fully_qualified_name().lstrip("/")}: status',
+                message=status.message,
+                hardware_id=self._node.get_name(),
+                values=[KeyValue(key=k, value=_text(v)) for k, v in status.values.items()],
+            )
+        ]
+        self._publisher.publish(message)
+
+    def destroy(self) -> None:
+        """Stop publishing."""
+        self._node.destroy_timer(self._timer)
+        self._node.destroy_publisher(self._publisher)
+
+
+def _text(value: Any) -> str:
+    return f'{value:.6g}' if isinstance(value, float) else str(value)

@@ -1,0 +1,102 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration classes as node parameters."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from kernel_constrained.configuration import (
+    allowed,
+    checked,
+    ConfigurationError,
+    fields,
+    from_flat,
+)
+
+T = TypeVar('T')
+
+# Names of rclpy itself, which a parameter file may hold beside ours.
+FOREIGN = ('use_sim_time', 'qos_overrides.', 'start_type_description_service')
+
+
+def descriptor(metadata: Mapping[str, Any]) -> ParameterDescriptor:
+    """Describe a field as ``ros2 param describe`` shows it.
+
+    Types are dynamic so that an integer is taken where a number is wanted; :func:`checked`
+    decides.
+    """
+    unit = f' [{metadata["unit"]}]' if metadata['unit'] else ''
+    result = ParameterDescriptor(
+        description=metadata['description'] + unit,
+        additional_constraints=allowed(metadata),
+        dynamic_typing=True,
+        read_only=not metadata['runtime'],
+    )
+    low, high = metadata['low'], metadata['high']
+    if math.isfinite(low) and math.isfinite(high):
+        if metadata['type'] is int:
+            result.integer_range = [IntegerRange(from_value=low, to_value=high, step=1)]
+        else:
+            result.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+    return result
+
+
+def declare(node: Node, cls: type[T]) -> T:
+    """Declare every parameter of a configuration class and return the configuration.
+
+    Raises
+    ------
+    ConfigurationError
+        With a line for each override that is unknown or not allowed.
+    """
+    overrides = node._parameter_overrides  # noqa: SLF001  (rclpy has no public way to list them)
+    given = {
+        name: parameter.value
+        for name, parameter in overrides.items()
+        if not name.startswith(FOREIGN)
+    }
+    config = from_flat(cls, given)
+    for name, field in fields(cls):
+        value = checked(given.get(name, field.default), name, field.metadata)
+        if name in overrides:
+            overrides[name] = Parameter(name, value=value)
+        node.declare_parameter(name, value, descriptor(field.metadata))
+    return config
+
+
+def change_at_runtime(
+    node: Node, cls: type, apply: Callable[[dict[str, Any]], None]
+) -> None:
+    """Let running parameters change: all of a request validated first, then applied at once.
+
+    ``apply`` takes {dotted name: value} and raises :class:`ConfigurationError` to refuse.
+    """
+    known = dict(fields(cls))
+
+    def callback(parameters: list[Parameter]) -> SetParametersResult:
+        values: dict[str, Any] = {}
+        try:
+            for parameter in parameters:
+                if parameter.name not in known:
+                    continue
+                metadata = known[parameter.name].metadata
+                values[parameter.name] = checked(parameter.value, parameter.name, metadata)
+                if not metadata['runtime']:
+                    raise ConfigurationError(f'{parameter.name} cannot change while running')
+            if values:
+                apply(values)
+        except ConfigurationError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    node.add_on_set_parameters_callback(callback)

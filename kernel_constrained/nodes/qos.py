@@ -1,0 +1,33 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Qualities of service by name; each can be overridden by parameter (``qos_overrides``)."""
+
+from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions, QoSPolicyKind
+
+# What sensors are published with and subscribed to: better lost than late.
+SENSOR_DATA = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=10, reliability=ReliabilityPolicy.BEST_EFFORT
+)
+
+# Results, and everything replayed: nothing lost while the subscriber keeps up.
+RESULTS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=10, reliability=ReliabilityPolicy.RELIABLE
+)
+
+# What is recorded: deep enough for a recorder that falls behind for a while.
+RECORDING = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=1000, reliability=ReliabilityPolicy.RELIABLE
+)
+
+
+def overridable() -> QoSOverridingOptions:
+    """Let parameters ``qos_overrides.TOPIC.{subscription,publisher}.*`` override a profile."""
+    return QoSOverridingOptions(
+        [
+            QoSPolicyKind.HISTORY,
+            QoSPolicyKind.DEPTH,
+            QoSPolicyKind.RELIABILITY,
+            QoSPolicyKind.DURABILITY,
+        ]
+    )

@@ -1,0 +1,181 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""What can be chosen of the filter: the one source of its parameters."""
+
+import math
+from typing import Any
+
+import attrs
+
+from kernel_constrained.configuration import group, parameter
+from kernel_constrained.core import CVaR, Gaussian, Polynomial, PrimalDualLearner
+
+LEARNER = attrs.fields_dict(PrimalDualLearner)
+BOUND = attrs.fields_dict(CVaR)
+
+TARGETS = ('axis', 'motion', 'pose')
+AXES = ('x', 'y', 'z', 'yaw')
+
+
+def same_as(field: 'attrs.Attribute[Any]', default: Any = None) -> Any:
+    """Make a field that means and allows what another one does, with a default of its own."""
+    metadata = {k: v for k, v in field.metadata.items() if k != 'type'}
+    return parameter(field.default if default is None else default, **metadata)
+
+
+@attrs.frozen
+class FeatureConfig:
+    """How a scan becomes the learner's inputs."""
+
+    type: str = parameter('sectors', 'features of a scan', choices=('sectors', 'range'))
+    sectors: int = parameter(24, 'equal sectors of bearing', low=1, high=4096)
+    bearing_min: float = parameter(
+        -math.pi, 'bearing at which the first sector begins', unit='rad', low=-7.0, high=7.0
+    )
+    bearing_max: float = parameter(
+        math.pi, 'bearing at which the last sector ends', unit='rad', low=-7.0, high=7.0
+    )
+    far: float = parameter(
+        50.0, 'range that stands for no return and for a sector without beams', unit='m', low=1e-3
+    )
+    half_range: float = parameter(
+        2.0, 'range r0 in the feature r / (r + r0): how near is near', unit='m', low=1e-3
+    )
+    max_elapsed: float = parameter(
+        10.0, 'elapsed time beyond which a motion counts as this long', unit='s', low=0.0
+    )
+
+
+@attrs.frozen
+class TargetConfig:
+    """What the filter estimates, and the scale of it.
+
+    The learner sees ``(quantity - offset) / scale``: its loss, tolerance and step sizes are in
+    these units. A position has scale ``position_scale``, an angle ``yaw_scale``; cosine and sine
+    of a yaw have scale 1.
+    """
+
+    type: str = parameter('motion', 'quantity that is estimated', choices=TARGETS)
+    axis: str = parameter('x', 'coordinate of type axis', choices=AXES)
+    position_scale: float = parameter(
+        1.0, 'typical size of a position or displacement', unit='m', low=1e-9
+    )
+    position_offset: float = parameter(
+        0.0, 'typical value of the first position or displacement', unit='m'
+    )
+    yaw_scale: float = parameter(1.0, 'typical size of an angle or rotation', unit='rad', low=1e-9)
+    clip: float = parameter(
+        4.0, 'scales beyond which a target is cut off before it is learned', low=0.1
+    )
+
+
+@attrs.frozen
+class PairingConfig:
+    """How scans and trusted poses are joined by stamp."""
+
+    max_gap: float = parameter(
+        0.5, 'largest gap between two poses to interpolate in', unit='s', low=0.0
+    )
+    queue_size: int = parameter(100, 'scans and poses that wait for each other', low=1)
+
+
+@attrs.frozen
+class LearnerConfig:
+    """The learner, on inputs and targets of order one."""
+
+    kernel: str = parameter('gaussian', 'kernel', choices=('gaussian', 'polynomial'))
+    bandwidth: float = parameter(3.5, 'width of the Gaussian kernel', low=1e-6)
+    degree: int = same_as(attrs.fields(Polynomial).degree)
+    offset: float = same_as(attrs.fields(Polynomial).offset)
+    constrained: bool = parameter(True, 'whether the tail of the loss is bounded')
+    significance: float = same_as(BOUND['significance'])
+    tolerance: float = same_as(BOUND['tolerance'])
+    mode: str = same_as(LEARNER['mode'])
+    step_size: float = same_as(LEARNER['step_size'], 0.2)
+    parsimony: float = same_as(LEARNER['parsimony'], 2.5)
+    regularization: float = same_as(LEARNER['regularization'])
+    dual_regularization: float = same_as(LEARNER['dual_regularization'])
+    dual_step_size: float = same_as(LEARNER['dual_step_size'])
+    quantile_step_size: float = same_as(LEARNER['quantile_step_size'])
+    dual_cap: float = same_as(LEARNER['dual_cap'])
+    averaging_window: float = same_as(LEARNER['averaging_window'], 100.0)
+    decay_after: float = same_as(LEARNER['decay_after'])
+    penalty: float = same_as(LEARNER['penalty'])
+    penalty_doubling: float = same_as(LEARNER['penalty_doubling'])
+    max_model_order: int = same_as(LEARNER['max_model_order'], 300)
+    loss_window: int = same_as(LEARNER['loss_window'])
+
+    def build(self) -> PrimalDualLearner:
+        """Make the learner, which has seen nothing."""
+        kernel = (
+            Gaussian(self.bandwidth)
+            if self.kernel == 'gaussian'
+            else Polynomial(self.degree, self.offset)
+        )
+        bound = CVaR(self.significance, self.tolerance) if self.constrained else None
+        shared = {name: getattr(self, name) for name in LEARNER if hasattr(self, name)}
+        return PrimalDualLearner(**{**shared, 'kernel': kernel, 'constraint': bound})
+
+
+@attrs.frozen
+class FilterConfig:
+    """All that decides what the filter says of a stream of scans and poses."""
+
+    features: FeatureConfig = group(FeatureConfig)
+    target: TargetConfig = group(TargetConfig)
+    pairing: PairingConfig = group(PairingConfig)
+    learner: LearnerConfig = group(LearnerConfig)
+
+
+@attrs.frozen
+class InputConfig:
+    """What the node subscribes to for scans: topic ``scan``, or ``range``."""
+
+    type: str = parameter('scan', 'sensor_msgs/LaserScan or Range', choices=('scan', 'range'))
+
+
+@attrs.frozen
+class PoseConfig:
+    """What the node subscribes to for the trusted pose: topic ``pose``."""
+
+    type: str = parameter(
+        'PoseStamped',
+        'message type of the trusted pose',
+        choices=('PoseStamped', 'PoseWithCovarianceStamped', 'Odometry'),
+    )
+
+
+@attrs.frozen
+class ModelConfig:
+    """The model file."""
+
+    path: str = parameter('', 'model file of ~/save and ~/load, empty for none')
+    load_at_start: bool = parameter(False, 'whether to begin with the model in the file')
+    save_at_end: bool = parameter(False, 'whether to save the model when the node ends')
+
+
+@attrs.frozen
+class DiagnosticsConfig:
+    """When diagnostics speak up."""
+
+    stale_after: float = parameter(
+        5.0, 'seconds without input until STALE', unit='s', low=0.0, runtime=True
+    )
+    error_after: float = parameter(
+        10.0, 'seconds of violation until ERROR', unit='s', low=0.0, runtime=True
+    )
+
+
+@attrs.frozen
+class FilterNodeConfig(FilterConfig):
+    """All that can be chosen of the filter node."""
+
+    frame_id: str = parameter(
+        '', "frame of the estimate, empty for the trusted pose's (for a motion, the scan's)"
+    )
+    autostart: bool = parameter(True, 'whether the node configures and activates itself')
+    executor: str = parameter('single', 'executor', choices=('single', 'events'))
+    input: InputConfig = group(InputConfig)
+    pose: PoseConfig = group(PoseConfig)
+    model: ModelConfig = group(ModelConfig)
+    diagnostics: DiagnosticsConfig = group(DiagnosticsConfig)
