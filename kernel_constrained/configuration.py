@@ -18,7 +18,10 @@ import yaml
 
 T = TypeVar('T')
 
-TYPES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a string'}
+TYPES = {
+    bool: 'true or false', int: 'an integer', float: 'a number', str: 'a string',
+    tuple: 'a list of strings',
+}  # fmt: skip
 
 
 class ConfigurationError(ValueError):
@@ -40,7 +43,8 @@ def parameter(
     Parameters
     ----------
     default
-        Its value where nothing is given; its type (bool, int, float or str) is the field's.
+        Its value where nothing is given; its type (bool, int, float, str, or tuple of str) is the
+        field's.
     description
         One line that tells a person what it does.
     unit
@@ -97,6 +101,9 @@ def checked(value: Any, name: str, metadata: Mapping[str, Any]) -> Any:
     result: Any = None
     if kind is bool or kind is str:
         result = value if isinstance(value, kind) else None
+    elif kind is tuple:
+        if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+            result = tuple(value)
     elif not isinstance(value, bool):
         try:
             number = float(value)

@@ -20,6 +20,13 @@ class ModelFileError(ValueError):
     """A file that is no model, or not one this version can use; the message says which."""
 
 
+def _umask() -> int:
+    """Return the process's umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def write(
     path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
 ) -> None:
@@ -32,6 +39,7 @@ def write(
             np.savez(file, allow_pickle=False, header=np.array(text), **arrays)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

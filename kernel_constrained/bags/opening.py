@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_constrained.bags.carmen import open_carmen
-from kernel_constrained.bags.g2o import open_g2o
+from kernel_constrained.bags.g2o import killian_path, open_g2o
 from kernel_constrained.bags.lidar_table import LidarRecording
 from kernel_constrained.bags.recording import Recording, RecordingError, one_line
 from kernel_constrained.bags.rosbag2 import BAG_SUFFIXES, Rosbag2Recording, bag_files
@@ -22,7 +22,7 @@ GRAPH_SUFFIXES = ('.g2o', '.g2o.gz', '.zip')
 
 EXPECTED = (
     'expected a rosbag2 folder, a .db3 or .mcap file, a CARMEN log (.log, .clf), '
-    "a pose graph (.g2o), or 'lidar'"
+    "a pose graph (.g2o), 'lidar' or 'killian'"
 )
 
 
@@ -35,7 +35,8 @@ def open_recording(source: str | os.PathLike[str], **options: Any) -> Recording:
         * a rosbag2: a folder, or a single ``.db3`` or ``.mcap`` file, also compressed;
         * a CARMEN log: ``.log``, ``.clf``, either with ``.gz``;
         * a g2o pose graph with scans: ``.g2o``, with ``.gz``, or in a ``.zip``;
-        * ``'lidar'``: the LIDAR table that comes with the package.
+        * ``'lidar'``: the LIDAR table that comes with the package;
+        * ``'killian'``: MIT Killian Court, from the PyPI package rtb-data.
     **options
         For logs and graphs ``range_max`` (:func:`open_carmen`); for the LIDAR table ``seed``,
         ``epochs`` and ``evaluate_epochs`` (:class:`LidarRecording`).
@@ -47,7 +48,7 @@ def open_recording(source: str | os.PathLike[str], **options: Any) -> Recording:
     """
     if source == 'lidar':
         return _open('the LIDAR table', LidarRecording, (), options)
-    path = Path(source)
+    path = killian_path() if source == 'killian' else Path(source)
     try:
         kind, reader = _recognise(path)
     except OSError as error:

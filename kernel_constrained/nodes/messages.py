@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From messages to plain numbers and back; every message is validated here and nowhere else."""
 
+import importlib
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
@@ -23,6 +24,15 @@ POSE_TYPES = {
     'Odometry': Odometry,
 }
 INPUT_TYPES = {'scan': LaserScan, 'range': Range}
+
+
+def message_class(type_name: str) -> Any:
+    """Class of a message type such as ``sensor_msgs/msg/LaserScan``; None where not installed."""
+    package, folder, name = type_name.split('/')
+    try:
+        return getattr(importlib.import_module(f'{package}.{folder}'), name, None)
+    except ImportError:
+        return None
 
 
 def nanoseconds(stamp: Any) -> int:

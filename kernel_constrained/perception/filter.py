@@ -137,7 +137,7 @@ class ScanFilter:
         Unusable
             Where the scan cannot be used; nothing has changed then.
         """
-        values = self._features(scan)
+        values = self.features(scan)
         inputs = self._inputs(stamp, values)
         output = self._predict(inputs)
         jumps = self.pairing.jumps
@@ -261,7 +261,7 @@ class ScanFilter:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _features(self, scan: Scan | Reading) -> Array:
+    def features(self, scan: Scan | Reading) -> Array:
         """Features of one scan, of order one."""
         config = self.config.features
         if isinstance(scan, Reading) != (config.type == 'range'):

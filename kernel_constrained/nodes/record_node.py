@@ -1,0 +1,88 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""The record node: topics to a rosbag2, where there is no ``ros2 bag record``."""
+
+from contextlib import ExitStack
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import Header
+
+from kernel_constrained.bags.record import RecordConfig
+from kernel_constrained.bags.recording import Message, RecordingError
+from kernel_constrained.bags.writing import BagWriter
+from kernel_constrained.configuration import ConfigurationError
+from kernel_constrained.nodes.messages import message_class
+from kernel_constrained.nodes.parameters import declare
+from kernel_constrained.nodes.qos import RECORDING, SENSOR_DATA
+from kernel_constrained.nodes.running import run
+
+
+class RecordNode(Node):
+    """Writes the messages of its topics as they come, with the time of their receipt.
+
+    A replay in lockstep that waits for this node's ``~/processed`` never outruns the recording.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__('record_node', **arguments)
+        self.config = declare(self, RecordConfig)
+        self.executor_kind = self.config.executor
+        if not self.config.topics:
+            raise ConfigurationError('topics is empty: name the topics to record')
+        try:
+            self._file = ExitStack()
+            self.writer = self._file.enter_context(BagWriter(self.config.destination))
+        except RecordingError as error:
+            raise ConfigurationError(str(error)) from error
+        self._missing = {self.resolve_topic_name(name) for name in self.config.topics}
+        self._timer = self.create_timer(0.05, self._look_for_topics)
+
+    def _look_for_topics(self) -> None:
+        """Subscribe to topics as they appear; all there, begin to pass answers on."""
+        known = dict(self.get_topic_names_and_types())
+        for name in sorted(self._missing & known.keys()):
+            kind = message_class(known[name][0])
+            if kind is None:
+                raise ConfigurationError(f'{name}: no {known[name][0]} installed')
+            self.create_subscription(
+                kind, name, self._recorder(name, known[name][0]), self._matching_qos(name),
+                raw=True,
+            )  # fmt: skip
+            self._missing.discard(name)
+        if self._missing:
+            return
+        self.destroy_timer(self._timer)
+        if self.config.answer_topic:
+            self._processed = self.create_publisher(Header, '~/processed', RECORDING)
+            self.create_subscription(
+                Header, self.config.answer_topic, self._processed.publish, RECORDING
+            )
+        self.get_logger().info(f'recording {len(self.config.topics)} topics')
+
+    def _matching_qos(self, name: str) -> QoSProfile:
+        """Reliable, unless somebody publishes on the topic with best effort."""
+        publishers = self.get_publishers_info_by_topic(name)
+        if any(p.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for p in publishers):
+            return SENSOR_DATA
+        return RECORDING
+
+    def _recorder(self, name: str, kind: str) -> Any:
+        clock = self.get_clock()
+
+        def record(data: bytes) -> None:
+            self.writer.write(Message(name, kind, clock.now().nanoseconds, bytes(data)))
+
+        return record
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+        counts = ', '.join(f'{name}: {n}' for name, n in sorted(self.writer.counts.items()))
+        self.get_logger().info(f'recorded {self.config.destination}: {counts or "nothing"}')
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the record node."""
+    return run(RecordNode, args)
