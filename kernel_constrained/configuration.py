@@ -25,7 +25,7 @@ TYPES = {
 
 
 class ConfigurationError(ValueError):
-    """A configuration that cannot be used; the message names parameter, value and what is allowed."""
+    """A configuration that cannot be used; the message says which value and what is allowed."""
 
 
 def parameter(
@@ -61,14 +61,16 @@ def parameter(
         'low': low, 'high': high, 'choices': choices, 'runtime': runtime,
     }  # fmt: skip
 
-    def convert(value: Any, _: Any, field: Any) -> Any:
-        return checked(value, field.name, metadata)
+    def convert(value: Any) -> Any:
+        try:
+            return checked(value, '', metadata)
+        except ConfigurationError:
+            return value  # for the validator, which knows the name
 
-    return attrs.field(
-        default=default,
-        converter=attrs.Converter(convert, takes_self=True, takes_field=True),
-        metadata=metadata,
-    )
+    def validate(_: Any, field: Any, value: Any) -> None:
+        checked(value, field.name, metadata)
+
+    return attrs.field(default=default, converter=convert, validator=validate, metadata=metadata)
 
 
 def group(cls: type) -> Any:
@@ -224,4 +226,6 @@ def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
             f'{path} has no parameters for {node}: its keys are {", ".join(map(str, tree))}, '
             f'expected `/**` or `{node}` with `ros__parameters` below'
         )
-    return {k: v for k, v in values.items() if not k.startswith(('qos_overrides.', 'use_sim_time'))}
+    return {
+        k: v for k, v in values.items() if not k.startswith(('qos_overrides.', 'use_sim_time'))
+    }

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernel_constrained.bags.robot_log import (
-    LogScan,
-    RobotLog,
-    SkippedLines,
     bearings,
+    LogScan,
     parse_finite,
     parse_ranges,
     parse_robotlaser,
     parse_stamp,
     read_lines,
+    RobotLog,
+    SkippedLines,
 )
 
 __all__ = ['open_carmen']

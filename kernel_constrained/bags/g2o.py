@@ -8,11 +8,11 @@ from pathlib import Path
 from kernel_constrained.bags.recording import RecordingError
 from kernel_constrained.bags.robot_log import (
     LogScan,
-    RobotLog,
-    SkippedLines,
     parse_finite,
     parse_robotlaser,
     read_lines,
+    RobotLog,
+    SkippedLines,
 )
 
 __all__ = ['killian_path', 'open_g2o']

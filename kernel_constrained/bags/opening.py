@@ -12,8 +12,8 @@ from typing import Any
 from kernel_constrained.bags.carmen import open_carmen
 from kernel_constrained.bags.g2o import killian_path, open_g2o
 from kernel_constrained.bags.lidar_table import LidarRecording
-from kernel_constrained.bags.recording import Recording, RecordingError, one_line
-from kernel_constrained.bags.rosbag2 import BAG_SUFFIXES, Rosbag2Recording, bag_files
+from kernel_constrained.bags.recording import one_line, Recording, RecordingError
+from kernel_constrained.bags.rosbag2 import bag_files, BAG_SUFFIXES, Rosbag2Recording
 
 __all__ = ['open_recording']
 

@@ -73,9 +73,7 @@ class ReplayConfig:
     def messages(self, recording: Recording) -> Iterator[Message]:
         """Yield what is to be played of a recording, for ever where ``loop`` is set."""
         while True:
-            yield from recording.messages(
-                self.topics or None, self.start_offset, self.duration
-            )
+            yield from recording.messages(self.topics or None, self.start_offset, self.duration)
             if not self.loop:
                 return
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.bags.recording import Message, Recording, RecordingError, Topic, one_line
-from kernel_constrained.bags.serialization import POSE_TYPE, SCAN_TYPE, pose_bytes, scan_bytes
+from kernel_constrained.bags.recording import Message, one_line, Recording, RecordingError, Topic
+from kernel_constrained.bags.serialization import pose_bytes, POSE_TYPE, scan_bytes, SCAN_TYPE
 
 __all__ = [
     'LogScan',

@@ -20,7 +20,7 @@ from rosbags.rosbag2.reader import DirectoryReader
 from rosbags.rosbag2.storage_mcap import McapReader
 from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
 
-from kernel_constrained.bags.recording import Message, Recording, RecordingError, Topic, one_line
+from kernel_constrained.bags.recording import Message, one_line, Recording, RecordingError, Topic
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rosbags.serde import SerdeError
-from rosbags.typesys import Stores, TypesysError, get_typestore
+from rosbags.typesys import get_typestore, Stores, TypesysError
 from rosbags.typesys.store import Typestore
 
-from kernel_constrained.bags.recording import Message, RecordingError, one_line
+from kernel_constrained.bags.recording import Message, one_line, RecordingError
 
 __all__ = [
     'POSE_TYPE',

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TYPE_CHECKING, TypeAlias
 
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import StoragePlugin, Writer

@@ -10,7 +10,6 @@ whole vectors.
 
 import math
 
-
 from kernel_constrained.core.compilation import compiled
 from kernel_constrained.core.kernels import whole_vectors
 

@@ -93,9 +93,9 @@ def whole_vectors(count):
 def exponential(values, count, bits):
     """Replace ``values[:count]`` by their exponentials, to within 2 ulp; all must be <= 0.
 
-    Splits ``v = n ln 2 + r`` with ``|r| <= ln 2 / 2``: Taylor's series of degree 13 for ``exp(r)``,
-    the exponent bits for ``2^n``. Written in loops that the compiler vectorises, twice as fast as
-    the library's exponential from 50 values on. ``bits`` is scratch of int64.
+    Splits ``v = n ln 2 + r`` with ``|r| <= ln 2 / 2``: Taylor's series of degree 13 for
+    ``exp(r)``, the exponent bits for ``2^n``. Written in loops that the compiler vectorises,
+    twice as fast as the library's exponential from 50 values on. ``bits`` is scratch of int64.
     """
     powers = bits.view(np.float64)
     for i in range(count):
@@ -105,15 +105,17 @@ def exponential(values, count, bits):
         values[i] = (value - n * LN2_HIGH) - n * LN2_LOW
     for i in range(count):
         r = values[i]
+        # fmt: off
         series = 1.0 + r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (
             1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * (1 / 362880 + r * (1 / 3628800 + r * (
                 1 / 39916800 + r * (1 / 479001600 + r * (1 / 6227020800)))))))))))))
+        # fmt: on
         values[i] = series * powers[i]
 
 
 @compiled
 def kernel_vector(code, parameters, points, x, order, out, bits):
-    """Kernel of ``x`` (p,) with the first ``order`` columns of ``points`` (p, stride) into ``out``.
+    """Fill ``out`` with the kernel of ``x`` (p,) and the first ``order`` columns of ``points``.
 
     Whole vectors are computed; entries of ``out`` from ``order`` on come back as zero.
     """

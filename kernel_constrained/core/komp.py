@@ -72,10 +72,11 @@ def is_cheapest(d, order, newcomer, gap):
 
 @compiled
 def add_atom(d, x, coefficients, order, budget):
-    """Add ``coefficients[f] * k(x, .)`` to each function ``f``; return (order, squared error spent).
+    """Add ``coefficients[f] * k(x, .)`` to each function ``f``; return (order, error spent).
 
-    ``d.k`` must hold the kernel vector of ``x``. The fast path: where the newcomer is the cheapest
-    of all and fits the budget, it is projected at once and nothing but the weights changes.
+    The error is squared; ``d.k`` must hold the kernel vector of ``x``. The fast path: where the
+    newcomer is the cheapest of all and fits the budget, it is projected at once and nothing but
+    the weights changes.
     """
     norm = kernel_at(d.kernel_code, d.kernel_parameters, x) * (1.0 + NUGGET)
     gap = norm - project(d.factor, d.k, order, d.projection)

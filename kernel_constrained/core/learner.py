@@ -165,7 +165,9 @@ class PrimalDualLearner:
     _outputs: int = attrs.field(init=False, repr=False, default=0)
     _state: Array = attrs.field(init=False, repr=False, default=attrs.Factory(lambda: np.zeros(0)))
     _arrays: dict[str, Any] = attrs.field(init=False, repr=False, factory=dict)
-    _settings: Array = attrs.field(init=False, repr=False, default=attrs.Factory(lambda: np.zeros(0)))
+    _settings: Array = attrs.field(
+        init=False, repr=False, default=attrs.Factory(lambda: np.zeros(0))
+    )
 
     # -- learning ---------------------------------------------------------------------------
 
@@ -468,7 +470,7 @@ class PrimalDualLearner:
         return self._outputs * (2 if self.mode == 'default' else 1)
 
     def _allocate(self, capacity: int) -> None:
-        """Give the arrays room for ``capacity`` atoms, at most one more than the dictionary may have.
+        """Give the arrays room for ``capacity`` atoms, no more than one above ``max_model_order``.
 
         The stride is padded to whole vectors and is no power of two, so that rows do not fall
         on the same cache sets.
@@ -497,7 +499,9 @@ class PrimalDualLearner:
                 f'rows of X (got {np.shape(y)})'
             )
         if not np.isfinite(targets).all():
-            raise ValueError(f'y holds {np.sum(~np.isfinite(targets))} numbers that are not finite')
+            raise ValueError(
+                f'y holds {np.sum(~np.isfinite(targets))} numbers that are not finite'
+            )
         if not self._arrays:
             self._flat, self._outputs = flat, targets.shape[1]
             self._start(x.shape[1])

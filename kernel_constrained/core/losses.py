@@ -7,7 +7,6 @@ import math
 from kernel_constrained.core.compilation import compiled
 
 
-
 @compiled
 def squared_loss(prediction, target):
     """Squared Euclidean distance ``|prediction - target|^2``, both shape (q,)."""

@@ -9,11 +9,9 @@ paper's, and the penalty method. Why the default differs from the paper is in ``
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from kernel_constrained.core.compilation import compiled
-from kernel_constrained.core.komp import add_atom, compress, Dictionary
 from kernel_constrained.core.kernels import kernel_at, kernel_vector, whole_vectors
+from kernel_constrained.core.komp import add_atom, compress, Dictionary
 from kernel_constrained.core.losses import squared_loss, squared_loss_shrinkage
 
 DEFAULT, PAPER, PENALTY = 0.0, 1.0, 2.0
@@ -49,7 +47,7 @@ class Settings(NamedTuple):
 
 @compiled
 def settings_of(a):
-    """Settings from an array: one argument is cheaper to pass from Python than seventeen."""
+    """Read settings from an array: one argument is cheaper to pass from Python than seventeen."""
     return Settings(
         a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
         a[14], a[15], a[16],
@@ -212,7 +210,7 @@ def stream(
 
 @compiled
 def predict(kernel_code, kernel_parameters, points, weights, scratch, bits, order, x, out):
-    """Fill ``out`` (n, q) with the last q functions at ``x`` (n, p), as the stream evaluates them."""
+    """Fill ``out`` (n, q) with the last q functions at ``x`` (n, p), as the stream does it."""
     first = weights.shape[0] - out.shape[1]
     k = scratch[1]
     for i in range(x.shape[0]):

@@ -17,8 +17,8 @@ from kernel_constrained.nodes.messages import (
     fill_estimate,
     INPUT_TYPES,
     nanoseconds,
-    POSE_TYPES,
     pose_of,
+    POSE_TYPES,
     reading_of,
 )
 from kernel_constrained.nodes.qos import overridable, RECORDING, RESULTS, SENSOR_DATA

@@ -81,7 +81,7 @@ class ManagedNode(LifecycleNode):
             use(message)
         except Unusable as error:
             self._drop(f'{kind}: {error.reason}')
-        except Exception as error:  # noqa: BLE001  (whatever it is, the robot goes on)
+        except Exception as error:
             self._drop(f'{kind}: internal error {type(error).__name__}')
             self.get_logger().error(
                 f'a message on {kind} was skipped:\n{traceback.format_exc()}',

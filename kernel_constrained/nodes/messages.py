@@ -5,10 +5,10 @@
 import importlib
 from typing import Any
 
-from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
-from nav_msgs.msg import Odometry
 import numpy as np
 import numpy.typing as npt
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from nav_msgs.msg import Odometry
 from sensor_msgs.msg import LaserScan, Range
 
 from kernel_constrained.perception.geometry import (

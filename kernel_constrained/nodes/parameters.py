@@ -59,7 +59,7 @@ def declare(node: Node, cls: type[T]) -> T:
     ConfigurationError
         With a line for each override that is unknown or not allowed.
     """
-    overrides = node._parameter_overrides  # noqa: SLF001  (rclpy has no public way to list them)
+    overrides = node._parameter_overrides
     given = {
         name: parameter.value
         for name, parameter in overrides.items()
@@ -74,9 +74,7 @@ def declare(node: Node, cls: type[T]) -> T:
     return config
 
 
-def change_at_runtime(
-    node: Node, cls: type, apply: Callable[[dict[str, Any]], None]
-) -> None:
+def change_at_runtime(node: Node, cls: type, apply: Callable[[dict[str, Any]], None]) -> None:
     """Let running parameters change: all of a request validated first, then applied at once.
 
     ``apply`` takes {dotted name: value} and raises :class:`ConfigurationError` to refuse.

@@ -107,9 +107,7 @@ class ReplayNode(Node):
                 self._begin()
 
     def _begin(self) -> None:
-        self._answering = {
-            name for name, p in self._outputs.items() if p.get_subscription_count()
-        }
+        self._answering = {name for name, p in self._outputs.items() if p.get_subscription_count()}
         total = sum(self.recording.topics[name].count for name in self._outputs)
         self._progress = tqdm(
             total=total if self.config.whole else None, desc=self.recording.name, unit=' messages',

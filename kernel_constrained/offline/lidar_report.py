@@ -5,9 +5,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from matplotlib.figure import Figure
 import numpy as np
 import numpy.typing as npt
+from matplotlib.figure import Figure
 
 from kernel_constrained.bags import LidarRecording, RecordingError
 from kernel_constrained.core import conditional_value_at_risk

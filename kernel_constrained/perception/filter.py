@@ -176,7 +176,8 @@ class ScanFilter:
     def _learn_pair(self, pair: Pair[Waiting], quantity: Array) -> Learned:
         """Account for the error of a scan, then learn it."""
         inputs, output = pair.scan.inputs, pair.scan.output
-        assert inputs is not None and output is not None
+        assert inputs is not None
+        assert output is not None
         target = self.target.normalised(quantity)
         residual = output - target
         self._residuals.add(residual)

@@ -48,7 +48,7 @@ def quaternion_from_yaw(yaw: float) -> tuple[float, float, float, float]:
 
 
 def motion_between(before: Pose, after: Pose) -> tuple[float, float, float]:
-    """Displacement (forward, left, yaw) from ``before`` to ``after``, in the frame of ``before``."""
+    """Displacement (forward, left, yaw) from ``before`` to ``after``, in the former's frame."""
     dx, dy = after.x - before.x, after.y - before.y
     cosine, sine = math.cos(before.yaw), math.sin(before.yaw)
     return (

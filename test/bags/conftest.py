@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_constrained.bags import BagWriter, Message, RecordingError, killian_path
+from kernel_constrained.bags import BagWriter, killian_path, Message, RecordingError
 
 SHARED_DATA = Path(__file__).resolve().parents[3] / 'shared' / 'data'
 

@@ -4,7 +4,7 @@
 
 import pytest
 
-from kernel_constrained.bags import RecordingError, decode, open_recording
+from kernel_constrained.bags import decode, open_recording, RecordingError
 from kernel_constrained.data import lidar_split, load_lidar
 
 

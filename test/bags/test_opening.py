@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from kernel_constrained.bags import RecordingError, open_recording
+from kernel_constrained.bags import open_recording, RecordingError
 
 
 def refusal(source, **options):

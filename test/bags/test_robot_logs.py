@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from log_lines import flaser, robotlaser
 
-from kernel_constrained.bags import RecordingError, decode, open_recording
+from kernel_constrained.bags import decode, open_recording, RecordingError
 from kernel_constrained.bags.robot_log import bearings, estimate_range_max, parse_stamp
 
 ROOM = np.linspace(1.0, 6.0, 180)
@@ -80,7 +80,7 @@ def test_epoch_stamps_are_exact_to_the_nanosecond():
 
 @pytest.mark.parametrize('text', ['-1.0', 'nan', '3000000000', 'host'])
 def test_stamps_that_ros_cannot_express_are_refused(text):
-    with pytest.raises(ValueError, match='stamp|convert'):
+    with pytest.raises(ValueError, match=r'stamp|convert'):
         parse_stamp(text)
 
 
@@ -225,7 +225,7 @@ def test_compressed_logs_are_recognised(tmp_path, name):
 def test_archive_without_a_graph_is_an_error(tmp_path):
     with zipfile.ZipFile(tmp_path / 'a.zip', 'w') as archive:
         archive.writestr('readme.txt', '')
-    with pytest.raises(RecordingError, match='expected one .g2o file'):
+    with pytest.raises(RecordingError, match=r'expected one \.g2o file'):
         open_recording(tmp_path / 'a.zip')
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kernel_constrained.bags import RecordingError, open_recording
+from kernel_constrained.bags import open_recording, RecordingError
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -9,11 +9,11 @@ import pytest
 from rosbags.typesys import Stores
 
 from kernel_constrained.bags import (
-    Message,
-    RecordingError,
     decode,
+    Message,
     pose_bytes,
     range_bytes,
+    RecordingError,
     scan_bytes,
 )
 from kernel_constrained.bags.serialization import POSE_TYPE, RANGE_TYPE, SCAN_TYPE, typestore

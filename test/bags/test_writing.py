@@ -9,8 +9,8 @@ from log_lines import flaser
 from kernel_constrained.bags import (
     BagWriter,
     Message,
-    RecordingError,
     open_recording,
+    RecordingError,
     write_bag,
 )
 

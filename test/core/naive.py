@@ -33,12 +33,18 @@ def komp(kernel, atoms, weights, budget):
 class NaiveLearner:
     """Algorithm 1 on the squared loss with the constraint of Eq. (23), or the default mode."""
 
-    def __init__(self, kernel, step_size, parsimony, regularization, mode='paper', constraint=None,
-                 dual_step_size=0.01, quantile_step_size=0.05, dual_regularization=1e-5):  # fmt: skip
+    def __init__(
+        self, kernel, step_size, parsimony, regularization, mode='paper', constraint=None,
+        dual_step_size=0.003, quantile_step_size=0.05, dual_regularization=1e-5,
+    ):  # fmt: skip
         self.kernel, self.eta, self.lam = kernel, step_size, regularization
         self.budget = parsimony * step_size**2
         self.mode, self.constraint = mode, constraint
-        self.eta_mu, self.eta_z, self.delta = dual_step_size, quantile_step_size, dual_regularization
+        self.eta_mu, self.eta_z, self.delta = (
+            dual_step_size,
+            quantile_step_size,
+            dual_regularization,
+        )
         self.atoms, self.weights = None, None
         self.mu, self.z, self.t = 0.0, constraint.tolerance if constraint else 0.0, 0
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled learner against the naive reference: same dictionary, same predictions."""
 
-from naive import NaiveLearner
 import numpy as np
 import pytest
+from naive import NaiveLearner
 
 from kernel_constrained.core import CVaR, Gaussian, Polynomial, PrimalDualLearner
 

@@ -88,7 +88,7 @@ def test_prequential_predicts_each_sample_before_it_is_learned():
     trace = learner().prequential(x, y)
     singly = learner().partial_fit(x[:1], y[:1])
     for i in range(1, len(x)):
-        assert trace.prediction[i] == singly.predict(x[i : i + 1])[0], "bit for bit"
+        assert trace.prediction[i] == singly.predict(x[i : i + 1])[0], 'bit for bit'
         singly.partial_fit(x[i : i + 1], y[i : i + 1])
         assert trace.model_order[i] == singly.model_order_
         assert trace.dual_variable[i] == singly.dual_variable_
@@ -99,7 +99,9 @@ def test_prequential_predicts_each_sample_before_it_is_learned():
 @pytest.mark.parametrize('mode', ['default', 'paper', 'penalty'])
 def test_save_and_load_go_on_bit_for_bit(tmp_path, kernel, mode):
     x, y = stream(outputs=2)
-    first = learner(kernel=kernel, mode=mode, step_size=0.05, constraint=CVaR(0.9, 5.0)).partial_fit(x[:300], y[:300])
+    first = learner(
+        kernel=kernel, mode=mode, step_size=0.05, constraint=CVaR(0.9, 5.0)
+    ).partial_fit(x[:300], y[:300])
     first.save(tmp_path / 'model.npz')
     second = PrimalDualLearner.load(tmp_path / 'model.npz')
     assert np.array_equal(first.predict(x), second.predict(x))

@@ -3,8 +3,8 @@
 """The default mode against the optimum of the convex program."""
 
 import numpy as np
-from optimum import constrained_optimum
 import pytest
+from optimum import constrained_optimum
 
 from kernel_constrained.core import conditional_value_at_risk, CVaR, Gaussian, PrimalDualLearner
 from kernel_constrained.data import lidar_split, load_lidar

@@ -1,0 +1,36 @@
+# Everything works in a fresh clone: each target makes .venv if it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+KILLIAN := $(VENV)/.killian
+
+.PHONY: demo demo-scans test lint clean
+
+demo: $(STAMP)
+	$(BIN)/python -m kernel_constrained demo lidar
+
+demo-scans: $(STAMP) $(KILLIAN)
+	$(BIN)/python -m kernel_constrained demo scans
+
+test: $(STAMP) $(KILLIAN)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest test
+
+lint: $(STAMP)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+$(STAMP): setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[ros,test]'
+	touch $@
+
+# The data file only: the package's own dependencies are not needed.
+$(KILLIAN): $(STAMP)
+	$(BIN)/python -m pip install --quiet --no-deps rtb-data==2.0.0
+	touch $@
+
+clean:
+	rm -rf $(VENV) build install log out *.egg-info

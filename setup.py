@@ -1,0 +1,58 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Installation, by colcon (ament_python) and by pip alike."""
+
+from glob import glob
+
+from setuptools import find_packages, setup
+
+NAME = 'kernel_constrained'
+
+# Message packages and middleware as wheels, where there is no ROS distribution.
+ROS_WHEELS = [
+    'ros-rclpy==9.1.2', 'ros-rmw-fastrtps-cpp==9.3.3', 'ros-diagnostic-msgs', 'ros-geometry-msgs',
+    'ros-lifecycle-msgs', 'ros-nav-msgs', 'ros-rosgraph-msgs', 'ros-sensor-msgs', 'ros-std-msgs',
+    'ros-std-srvs',
+]  # fmt: skip
+
+COMMANDS = {
+    'filter_node': 'nodes.filter_node',
+    'replay_node': 'nodes.replay_node',
+    'record_node': 'nodes.record_node',
+    'demo': 'offline.demo',
+}
+
+setup(
+    name=NAME,
+    version='0.1.0',
+    description='Constrained online learning with kernels, for robots',
+    author='the kernel_constrained authors',
+    maintainer='the kernel_constrained authors',
+    maintainer_email='kernel-constrained@users.noreply.github.com',
+    license='Apache-2.0',
+    python_requires='>=3.10',
+    packages=find_packages(include=[NAME, f'{NAME}.*']),
+    package_data={f'{NAME}.data': ['*.csv']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
+        (f'share/{NAME}', ['package.xml']),
+        (f'share/{NAME}/launch', glob('launch/*.py')),
+        (f'share/{NAME}/config', glob('config/*.yaml')),
+    ],
+    install_requires=[
+        'setuptools', 'attrs>=21.3', 'matplotlib', 'numba', 'numpy', 'pyyaml', 'rosbags', 'tqdm',
+    ],
+    extras_require={
+        'ros': ROS_WHEELS,
+        'test': [
+            'pytest', 'hypothesis', 'cvxpy', 'clarabel', 'ruff', 'colcon-common-extensions',
+            'ros-ament-package', 'setuptools<80',
+        ],
+    },
+    entry_points={
+        'console_scripts': [
+            f'{name} = {NAME}.{module}:main' for name, module in COMMANDS.items()
+        ]
+    },
+    zip_safe=True,
+)  # fmt: skip
