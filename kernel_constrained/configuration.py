@@ -11,7 +11,7 @@ import difflib
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, cast, TypeVar
 
 import attrs
 import yaml
@@ -22,6 +22,10 @@ TYPES = {
     bool: 'true or false', int: 'an integer', float: 'a number', str: 'a string',
     tuple: 'a list of strings',
 }  # fmt: skip
+
+
+# Beginnings of the names of ROS's own parameters, which a file may hold beside ours.
+FOREIGN = ('use_sim_time', 'qos_overrides.', 'start_type_description_service')
 
 
 class ConfigurationError(ValueError):
@@ -156,12 +160,12 @@ def from_flat(cls: type[T], values: Mapping[str, Any], prefix: str = '') -> T:
     """
     problems = unknown_names(cls, values) if not prefix else []
     arguments: dict[str, Any] = {}
-    for field in attrs.fields(cls):
+    for field in attrs.fields(cast(Any, cls)):
         name = prefix + field.name
         try:
             if 'group' in field.metadata:
                 arguments[field.name] = from_flat(field.metadata['group'], values, name + '.')
-            elif name in values:
+            elif 'type' in field.metadata and name in values:
                 arguments[field.name] = checked(values[name], name, field.metadata)
         except ConfigurationError as error:
             problems.append(str(error))
@@ -200,7 +204,7 @@ def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
     """Read the parameters that a ROS parameter file gives to ``node``, as {dotted name: value}.
 
     Entries under ``/**`` and under the node's name count, the latter last, as in ROS. Parameters
-    that belong to ROS itself (``use_sim_time``, ``qos_overrides``) are left out.
+    that belong to ROS itself (:data:`FOREIGN`) are left out.
 
     Raises
     ------
@@ -210,7 +214,7 @@ def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
     with open(path, encoding='utf-8') as file:
         try:
             tree = yaml.safe_load(file)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ConfigurationError(f'{path} is not YAML: {error}') from error
     if not isinstance(tree, Mapping):
         raise ConfigurationError(f'{path} holds no parameters (expected `/**: ros__parameters:`)')
@@ -220,12 +224,16 @@ def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
         section = tree.get(key)
         if isinstance(section, Mapping) and 'ros__parameters' in section:
             found = True
-            values.update(flat_names(section['ros__parameters'] or {}))
+            parameters = section['ros__parameters'] or {}
+            if not isinstance(parameters, Mapping):
+                raise ConfigurationError(
+                    f'{path}: ros__parameters under {key} must be `name: value` lines '
+                    f'(got {parameters!r})'
+                )
+            values.update(flat_names(parameters))
     if not found:
         raise ConfigurationError(
             f'{path} has no parameters for {node}: its keys are {", ".join(map(str, tree))}, '
             f'expected `/**` or `{node}` with `ros__parameters` below'
         )
-    return {
-        k: v for k, v in values.items() if not k.startswith(('qos_overrides.', 'use_sim_time'))
-    }
+    return {name: value for name, value in values.items() if not name.startswith(FOREIGN)}

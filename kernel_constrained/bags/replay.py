@@ -39,7 +39,7 @@ class ReplayConfig:
     source: str = parameter('lidar', 'rosbag2, CARMEN log, g2o file, lidar or killian')
     topics: tuple[str, ...] = parameter((), 'topics to play, none for all')
     rate: float = parameter(
-        1.0, 'speed in recorded time, 0 for as fast as the consumer keeps up', low=0.0
+        1.0, 'speed in recorded time, 0 for as fast as lockstep or 2000/s allow', low=0.0
     )
     loop: bool = parameter(False, 'whether to begin again at the end')
     start_offset: float = parameter(0.0, 'where to begin in the recording', unit='s', low=0.0)
@@ -71,11 +71,22 @@ class ReplayConfig:
         return open_recording(self.source, **options)
 
     def messages(self, recording: Recording) -> Iterator[Message]:
-        """Yield what is to be played of a recording, for ever where ``loop`` is set."""
-        while True:
-            yield from recording.messages(self.topics or None, self.start_offset, self.duration)
-            if not self.loop:
-                return
+        """Yield what is to be played of a recording, for ever where ``loop`` is set.
+
+        Raises
+        ------
+        RecordingError
+            At the call, where the recording has no such topic.
+        """
+        chosen = self.topics or None, self.start_offset, self.duration
+        first = recording.messages(*chosen)
+
+        def passes() -> Iterator[Message]:
+            yield from first
+            while self.loop:
+                yield from recording.messages(*chosen)
+
+        return passes()
 
     @property
     def whole(self) -> bool:
@@ -89,20 +100,32 @@ class Pace:
     Parameters
     ----------
     rate
-        Recorded seconds per second; 0 makes everything due at once.
+        Recorded seconds per second; 0 for as fast as ``ceiling`` allows.
+    ceiling
+        Messages per second at rate 0.
     """
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, ceiling: float) -> None:
         self.rate = rate
-        self._origin: tuple[float, int] | None = None
+        self.ceiling = ceiling
+        self._count = 0
         self._newest = 0
+        self._origin: tuple[float, int] | None = None
 
     def delay(self, stamp: int, now: float) -> float:
-        """Seconds from ``now`` until the message of this stamp is due; 0 or less means now."""
-        if self.rate == 0.0:
-            return 0.0
-        if self._origin is None or stamp < self._newest:  # the beginning, or of another loop
+        """Seconds from ``now`` until a message is due, at most 0 for now; asked again while more.
+
+        Time begins with the first message, and again with each that is older than the one before
+        (a loop).
+        """
+        if self._origin is None or (self.rate > 0.0 and stamp < self._newest):
             self._origin = (now, stamp)
         self._newest = stamp
         begun, first = self._origin
-        return begun + (stamp - first) * 1e-9 / self.rate - now
+        if self.rate > 0.0:
+            return begun + (stamp - first) * 1e-9 / self.rate - now
+        return begun + self._count / self.ceiling - now
+
+    def sent(self) -> None:
+        """Count a message that was published."""
+        self._count += 1

@@ -28,6 +28,8 @@ from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter
 
 FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
 
+PURPOSE = 'Learns online from range scans with a trusted pose, and estimates from every scan.'
+
 
 class FilterNode(ManagedNode):
     """Learns online from scans with a trusted pose, and estimates from every scan.
@@ -207,4 +209,4 @@ class FilterNode(ManagedNode):
 
 def main(args: list[str] | None = None) -> int:
     """Run the filter node."""
-    return run(FilterNode, args)
+    return run(FilterNode, 'filter_node', PURPOSE, FilterNodeConfig, args)

@@ -116,10 +116,11 @@ class ManagedNode(LifecycleNode):
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Publish, serve and subscribe."""
+        """Publish, serve and subscribe; ``~/processed`` is last: with it the node is ready."""
         self.last_input = time.monotonic()
+        self._entities = self.connect()
         self._processed = self.create_publisher(Header, '~/processed', RESULTS)
-        self._entities = [self._processed, *self.connect()]
+        self._entities.append(self._processed)
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

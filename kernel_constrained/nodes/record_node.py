@@ -18,6 +18,8 @@ from kernel_constrained.nodes.parameters import declare
 from kernel_constrained.nodes.qos import RECORDING, SENSOR_DATA
 from kernel_constrained.nodes.running import run
 
+PURPOSE = 'Records topics to a rosbag2 (mcap or db3).'
+
 
 class RecordNode(Node):
     """Writes the messages of its topics as they come, with the time of their receipt.
@@ -40,7 +42,7 @@ class RecordNode(Node):
         self._timer = self.create_timer(0.05, self._look_for_topics)
 
     def _look_for_topics(self) -> None:
-        """Subscribe to topics as they appear; all there, begin to pass answers on."""
+        """Subscribe to topics as they appear; with all and the consumer there, be ready."""
         known = dict(self.get_topic_names_and_types())
         for name in sorted(self._missing & known.keys()):
             kind = message_class(known[name][0])
@@ -51,14 +53,15 @@ class RecordNode(Node):
                 raw=True,
             )  # fmt: skip
             self._missing.discard(name)
-        if self._missing:
+        answers = self.config.answer_topic
+        if self._missing or (
+            answers and not self.count_publishers(self.resolve_topic_name(answers))
+        ):
             return
         self.destroy_timer(self._timer)
-        if self.config.answer_topic:
+        if answers:
             self._processed = self.create_publisher(Header, '~/processed', RECORDING)
-            self.create_subscription(
-                Header, self.config.answer_topic, self._processed.publish, RECORDING
-            )
+            self.create_subscription(Header, answers, self._processed.publish, RECORDING)
         self.get_logger().info(f'recording {len(self.config.topics)} topics')
 
     def _matching_qos(self, name: str) -> QoSProfile:
@@ -85,4 +88,4 @@ class RecordNode(Node):
 
 def main(args: list[str] | None = None) -> int:
     """Run the record node."""
-    return run(RecordNode, args)
+    return run(RecordNode, 'record_node', PURPOSE, RecordConfig, args)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The replay node: recorded messages out, at a rate or in lockstep with whoever consumes them."""
 
+import math
 import time
 from collections import Counter
 from typing import Any
@@ -24,8 +25,14 @@ from kernel_constrained.nodes.running import run
 # Once a subscriber is there, others may follow: discovery is given this long, in seconds.
 SETTLE = 0.5
 
-# Messages sent at rate 0 before their receipt is waited for.
+# Messages per second at rate 0 without lockstep: DDS gives no back pressure through to a
+# callback, and a subscriber in Python takes about twice as many before it loses some.
+CEILING = 2000.0
+
+# Messages published before other callbacks and signals have their turn.
 BURST = 10
+
+PURPOSE = 'Plays a rosbag2, a CARMEN log, a g2o file or the LIDAR table.'
 
 
 class ReplayNode(Node):
@@ -53,11 +60,11 @@ class ReplayNode(Node):
             self.get_logger().warning(warning)
         self.published: Counter[str] = Counter()
         self._make_publishers()
-        self._pace = Pace(self.config.rate)
+        self._pace = Pace(self.config.rate, math.inf if self.config.lockstep else CEILING)
         self._pending: Message | None = None
         self._unanswered: tuple[str, float] | None = None
         self._answering: set[str] = set()
-        self._subscribers = (-1, 0.0)
+        self._consumers = ((0, 0), 0.0)
         self._begun = time.monotonic()
         self._progress: Any = None
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -87,20 +94,18 @@ class ReplayNode(Node):
         """Begin once subscribers are there, and their number has settled."""
         now = time.monotonic()
         count = sum(p.get_subscription_count() for p in self._outputs.values())
-        answered = not self.config.lockstep or self.count_publishers(
-            self.resolve_topic_name(self.config.answer_topic)
-        )
-        before, since = self._subscribers
-        if count != before:
-            self._subscribers = (count, now)
-        elif count and answered and now - since >= SETTLE:
+        answers = self.count_publishers(self.resolve_topic_name(self.config.answer_topic))
+        before, since = self._consumers
+        if (count, answers) != before:
+            self._consumers = ((count, answers), now)
+        elif count and (answers or not self.config.lockstep) and now - since >= SETTLE:
             self._begin()
             return
         if now - self._begun > self.config.wait_timeout:
             if self.config.lockstep:
                 self._fail(
                     f'no consumer after {self.config.wait_timeout:g} s: {count} subscriptions, '
-                    f'{"somebody" if answered else "nobody"} answers on {self.config.answer_topic}'
+                    f'{answers or "nobody"} to answer on {self.config.answer_topic}'
                 )
             else:
                 self.get_logger().warning('nobody listens: playing all the same')
@@ -139,7 +144,9 @@ class ReplayNode(Node):
 
     def _advance(self) -> None:
         """Publish what is due, until something has to be waited for."""
-        while not self.finished and self._unanswered is None:
+        for _ in range(BURST):
+            if self.finished or self._unanswered is not None:
+                return
             if self._pending is None and not self._next():
                 return
             message = self._pending
@@ -150,6 +157,7 @@ class ReplayNode(Node):
                 return
             self._pending = None
             self._publish(message)
+        self._wake_in(0.0)
 
     def _next(self) -> bool:
         """Take the next message that has a publisher; finish where there is none."""
@@ -173,23 +181,22 @@ class ReplayNode(Node):
             stamp = ClockMessage()
             stamp.clock.sec, stamp.clock.nanosec = divmod(message.stamp, 1_000_000_000)
             self._time.publish(stamp)
-        publisher = self._outputs[message.topic]
-        publisher.publish(message.data)
+        self._outputs[message.topic].publish(message.data)
+        self._pace.sent()
         self.published[message.topic] += 1
         self._progress.update()
         if self.config.lockstep and message.topic in self._answering:
             self._unanswered = (message.topic, time.monotonic())
             self._wake_in(1.0)
-        elif self.config.rate == 0.0 and self.published.total() % BURST == 0:
-            publisher.wait_for_all_acked(Duration(seconds=10.0))
 
     # -- ending -----------------------------------------------------------------------------
 
     def _finish(self) -> None:
         """Say what became of each topic, and whether it is all that was declared."""
         self.finished = True
-        for publisher in self._outputs.values():
-            publisher.wait_for_all_acked(Duration(seconds=5.0))
+        if not self.config.lockstep:
+            for publisher in self._outputs.values():
+                publisher.wait_for_all_acked(Duration(seconds=5.0))
         self._progress.close()
         for name, topic in sorted(self.recording.topics.items()):
             if self.config.topics and name not in self._outputs:
@@ -215,4 +222,4 @@ class ReplayNode(Node):
 
 def main(args: list[str] | None = None) -> int:
     """Run the replay node."""
-    return run(ReplayNode, args)
+    return run(ReplayNode, 'replay_node', PURPOSE, ReplayConfig, args)

@@ -4,6 +4,8 @@
 
 import signal
 import sys
+import textwrap
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,7 @@ from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedE
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 
-from kernel_constrained.configuration import ConfigurationError
+from kernel_constrained.configuration import ConfigurationError, fields
 
 
 def make_executor(kind: str) -> Executor:
@@ -27,30 +29,77 @@ def make_executor(kind: str) -> Executor:
     return SingleThreadedExecutor()
 
 
-def run(make_node: Callable[[], Any], args: list[str] | None = None) -> int:
+def help_text(name: str, purpose: str, config_class: type) -> str:
+    """Say on one screen what a node is for and what its parameters are called."""
+    groups = defaultdict(list)
+    for parameter, _ in fields(config_class):
+        group, _, last = parameter.rpartition('.')
+        groups[group].append(last)
+    lines = [
+        f'usage: {name} [--ros-args --params-file FILE -p PARAMETER:=VALUE -r FROM:=TO ...]',
+        '',
+        purpose,
+        '',
+        f'parameters (`ros2 param describe {name} PARAMETER` says more of each):',
+    ]
+    for group, names in groups.items():
+        prefix = f'  {group}.' if group else '  '
+        text = prefix + ('{' + ', '.join(names) + '}' if group else ', '.join(names))
+        lines += textwrap.wrap(text, 96, subsequent_indent='    ', break_on_hyphens=False)
+    return '\n'.join(lines)
+
+
+class Signals:
+    """SIGINT and SIGTERM: an interruption while a node is made, a note to be read afterwards.
+
+    Attributes
+    ----------
+    received : bool
+        Whether one has come.
+    spinning : bool
+        Set once callbacks run: from then on nothing is interrupted half-way.
+    """
+
+    def __init__(self) -> None:
+        self.received = self.spinning = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._receive)
+
+    def _receive(self, *_: Any) -> None:
+        self.received = True
+        if not self.spinning:
+            raise KeyboardInterrupt
+
+
+def run(
+    make_node: Callable[[], Any], name: str, purpose: str, config_class: type, args: Any = None
+) -> int:
     """Run a node until it is ``finished`` or a signal ends it; return the exit code.
 
     SIGINT and SIGTERM end it cleanly through ``node.close()``, with code 0 or the node's own
     ``exit_code``; a wrong parameter gives one message and code 2.
     """
-    signals: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _: signals.append(received))
+    if {'-h', '--help'} & set(sys.argv[1:] if args is None else args):
+        print(help_text(name, purpose, config_class))
+        return 0
+    signals = Signals()
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     node = None
     try:
         node = make_node()
         executor = make_executor(node.executor_kind)
         executor.add_node(node)
-        while rclpy.ok() and not signals and not getattr(node, 'finished', False):
+        signals.spinning = True
+        while rclpy.ok() and not signals.received and not getattr(node, 'finished', False):
             executor.spin_once(timeout_sec=0.1)
         executor.remove_node(node)
     except ConfigurationError as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
-    except ExternalShutdownException:
+    except (ExternalShutdownException, KeyboardInterrupt):
         pass
     finally:
+        signals.spinning = True
         if node is not None:
             node.close()
             node.destroy_node()

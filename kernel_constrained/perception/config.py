@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kernel_constrained.configuration import group, parameter
+from kernel_constrained.configuration import ConfigurationError, group, parameter
 from kernel_constrained.core import CVaR, Gaussian, Polynomial, PrimalDualLearner
 
 LEARNER = attrs.fields_dict(PrimalDualLearner)
@@ -15,6 +15,9 @@ BOUND = attrs.fields_dict(CVaR)
 
 TARGETS = ('axis', 'motion', 'pose')
 AXES = ('x', 'y', 'z', 'yaw')
+
+# Radians; a little more than a turn, so that 3.15 may stand for pi.
+FULL_TURN = 6.3
 
 
 def same_as(field: 'attrs.Attribute[Any]', default: Any = None) -> Any:
@@ -36,14 +39,26 @@ class FeatureConfig:
         math.pi, 'bearing at which the last sector ends', unit='rad', low=-7.0, high=7.0
     )
     far: float = parameter(
-        50.0, 'range that stands for no return and for a sector without beams', unit='m', low=1e-3
+        50.0,
+        'range that stands for no return and for a sector without beams',
+        unit='m',
+        low=1e-3,
+        high=1e9,
     )
     half_range: float = parameter(
-        2.0, 'range r0 in the feature r / (r + r0): how near is near', unit='m', low=1e-3
+        2.0, 'range r0 in the feature r / (r + r0): how near is near', unit='m', low=1e-3, high=1e9
     )
     max_elapsed: float = parameter(
-        10.0, 'elapsed time beyond which a motion counts as this long', unit='s', low=0.0
+        10.0, 'elapsed time beyond which a motion counts as this long', unit='s', low=0.0, high=1e9
     )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse sectors that are empty or overlap."""
+        if not 0.0 < self.bearing_max - self.bearing_min <= FULL_TURN:
+            raise ConfigurationError(
+                'bearing_max must exceed bearing_min by at most a full turn '
+                f'(got {self.bearing_max:g} and {self.bearing_min:g})'
+            )
 
 
 @attrs.frozen
@@ -58,12 +73,14 @@ class TargetConfig:
     type: str = parameter('motion', 'quantity that is estimated', choices=TARGETS)
     axis: str = parameter('x', 'coordinate of type axis', choices=AXES)
     position_scale: float = parameter(
-        1.0, 'typical size of a position or displacement', unit='m', low=1e-9
+        1.0, 'typical size of a position or displacement', unit='m', low=1e-9, high=1e9
     )
     position_offset: float = parameter(
-        0.0, 'typical value of the first position or displacement', unit='m'
+        0.0, 'typical value of the first position or displacement', unit='m', low=-1e9, high=1e9
     )
-    yaw_scale: float = parameter(1.0, 'typical size of an angle or rotation', unit='rad', low=1e-9)
+    yaw_scale: float = parameter(
+        1.0, 'typical size of an angle or rotation', unit='rad', low=1e-9, high=1e9
+    )
     clip: float = parameter(
         4.0, 'scales beyond which a target is cut off before it is learned', low=0.1
     )
@@ -179,3 +196,11 @@ class FilterNodeConfig(FilterConfig):
     pose: PoseConfig = group(PoseConfig)
     model: ModelConfig = group(ModelConfig)
     diagnostics: DiagnosticsConfig = group(DiagnosticsConfig)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse features that the input cannot give."""
+        if (self.input.type == 'range') != (self.features.type == 'range'):
+            raise ConfigurationError(
+                f'input.type {self.input.type} does not go with features.type '
+                f'{self.features.type}: a range has features of type range, a scan the others'
+            )

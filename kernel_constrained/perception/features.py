@@ -13,6 +13,10 @@ from kernel_constrained.perception.unusable import Unusable
 
 Array = npt.NDArray[np.float64]
 
+# A beam this close below the edge of a sector lies on it: bearings come in single precision, and
+# a scan and its mirror image must fall into the same sectors. Radians.
+EDGE = 1e-6
+
 
 def range_feature(reading: Reading) -> Array:
     """Position of a range between its sensor's limits, from 0 to 1; shape (1,)."""
@@ -70,11 +74,11 @@ def fill_sectors(
     for i in range(ranges.shape[0]):
         value = ranges[i]
         if value == np.inf or (range_min <= value <= range_max and value > 0.0):
-            turn = (angle_min + i * angle_increment - bearing_min) % (2.0 * math.pi)
-            index = int(turn / width)
-            if index < sectors:
-                sector[i] = index
-                ends[index + 1] += 1
+            bearing = angle_min + i * angle_increment
+            place = (bearing - bearing_min + EDGE) % (2.0 * math.pi) / width
+            if 0.0 <= place < sectors:
+                sector[i] = int(place)
+                ends[sector[i] + 1] += 1
     for s in range(sectors):
         ends[s + 1] += ends[s]
     grouped = np.empty(ends[sectors])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained import model_file
-from kernel_constrained.configuration import fields, flatten, from_flat
+from kernel_constrained.configuration import ConfigurationError, fields, flatten, from_flat
 from kernel_constrained.core import conditional_value_at_risk, PrimalDualLearner
 from kernel_constrained.model_file import ModelFileError
 from kernel_constrained.perception.config import FilterConfig, LearnerConfig
@@ -130,7 +130,7 @@ class ScanFilter:
         Returns
         -------
         Estimate or None
-            None for a motion whose previous scan is not known.
+            None for a motion whose previous scan is not known, or is of before the clock jumped.
 
         Raises
         ------
@@ -140,11 +140,7 @@ class ScanFilter:
         values = self.features(scan)
         inputs = self._inputs(stamp, values)
         output = self._predict(inputs)
-        jumps = self.pairing.jumps
         self.pairing.add_scan(stamp, Waiting(self._scans, inputs, output))
-        if self.pairing.jumps != jumps and self.target.needs_previous:
-            self._restart_motion(stamp, values)
-            return None
         self._scans += 1
         self._previous_scan = (stamp, values)
         if output is None:
@@ -192,7 +188,16 @@ class ScanFilter:
         self._residuals = ResidualCovariance(len(self.target.components))
 
     def reconfigure(self, config: FilterConfig) -> None:
-        """Take the run-time parameters of a configuration; they are the learner's."""
+        """Take the run-time parameters of a configuration; they are the learner's.
+
+        Raises
+        ------
+        ConfigurationError
+            Where another parameter differs; nothing has changed then.
+        """
+        differing = self._fixed_differences(config)
+        if differing:
+            raise ConfigurationError(f'cannot change while running: {"; ".join(differing)}')
         names = [f.name for f in attrs.fields(LearnerConfig) if f.metadata['runtime']]
         if not config.learner.constrained:
             names = [name for name in names if name not in ('significance', 'tolerance')]
@@ -210,13 +215,7 @@ class ScanFilter:
             Where the file cannot be read or other parameters differ; nothing has changed then.
         """
         loaded = ScanFilter.load(path)
-        runtime = {name for name, field in fields(FilterConfig) if field.metadata['runtime']}
-        mine = flatten(self.config)
-        differing = [
-            f'{name} is {value} there and {mine[name]} here'
-            for name, value in flatten(loaded.config).items()
-            if name not in runtime and mine[name] != value
-        ]
+        differing = self._fixed_differences(loaded.config)
         if differing:
             raise ModelFileError(f'{path} was learned otherwise: {"; ".join(differing)}')
         self.learner, self._residuals = loaded.learner, loaded._residuals
@@ -250,9 +249,12 @@ class ScanFilter:
             Where the file is damaged, of another kind, or of a version this one cannot read.
         """
         header, arrays = model_file.read(path, FORMAT)
-        filter_ = cls(from_flat(FilterConfig, header['config']))
-        filter_._residuals.state[:] = arrays.pop('residuals')
-        filter_.learner = PrimalDualLearner.from_parts(header['learner'], arrays)
+        try:
+            filter_ = cls(from_flat(FilterConfig, header['config']))
+            filter_._residuals.state[:] = arrays.pop('residuals')
+            filter_.learner = PrimalDualLearner.from_parts(header['learner'], arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f'{path} does not fit this version ({error})') from error
         return filter_
 
     def _filter_settings(self) -> dict[str, Any]:
@@ -261,6 +263,15 @@ class ScanFilter:
         return {name: value for name, value in flatten(self.config).items() if name in names}
 
     # -- inside -----------------------------------------------------------------------------
+
+    def _fixed_differences(self, other: FilterConfig) -> list[str]:
+        """Say which of the filter's parameters differ that cannot change at run time."""
+        mine, theirs = flatten(self.config), flatten(other)
+        return [
+            f'{name} is {theirs[name]} there and {mine[name]} here'
+            for name, field in fields(FilterConfig)
+            if not field.metadata['runtime'] and mine[name] != theirs[name]
+        ]
 
     def features(self, scan: Scan | Reading) -> Array:
         """Features of one scan, of order one."""
@@ -281,6 +292,8 @@ class ScanFilter:
         if self._previous_scan is None:
             return None
         before, previous = self._previous_scan
+        if stamp <= before:
+            return None
         elapsed = min((stamp - before) / SECOND, self.config.features.max_elapsed)
         return np.concatenate([values, previous, [elapsed]])
 
@@ -289,15 +302,8 @@ class ScanFilter:
             return None
         if self.learner.model_order_ == 0:
             return np.zeros(len(self.target.components))
-        return self.learner.predict(inputs[None])[0]
-
-    def _restart_motion(self, stamp: int, values: Array) -> None:
-        """Begin again after the clock jumped: the previous scan is of another time."""
-        self.pairing.clear()
-        self.pairing.add_scan(stamp, Waiting(self._scans, None, None))
-        self._scans += 1
-        self._previous_scan = (stamp, values)
-        self._previous_pair = None
+        output: Array = self.learner.predict(inputs[None])[0]
+        return output
 
 
 class ResidualCovariance:

@@ -19,7 +19,8 @@ class Pose(NamedTuple):
 
 def wrapped(angle: float) -> float:
     """Return the angle in (-pi, pi] that points the same way."""
-    return math.pi - (math.pi - angle) % (2.0 * math.pi)
+    rest = math.remainder(angle, 2.0 * math.pi)  # exact, in [-pi, pi]
+    return math.pi if rest == -math.pi else rest
 
 
 def pose_from_quaternion(
@@ -34,12 +35,13 @@ def pose_from_quaternion(
     """
     if not all(map(math.isfinite, (*position, *quaternion))):
         raise Unusable('non-finite pose')
-    x, y, z, w = quaternion
-    squared = x * x + y * y + z * z + w * w
-    if squared < 1e-12:
+    largest = max(map(abs, quaternion))
+    if largest < 1e-6:
         raise Unusable('zero quaternion')
+    x, y, z, w = (component / largest for component in quaternion)
+    squared = x * x + y * y + z * z + w * w
     yaw = math.atan2(2.0 * (w * z + x * y), squared - 2.0 * (y * y + z * z))
-    return Pose(*position, yaw)
+    return Pose(*position, wrapped(yaw))  # atan2 may say -pi
 
 
 def quaternion_from_yaw(yaw: float) -> tuple[float, float, float, float]:

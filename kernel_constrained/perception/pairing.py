@@ -3,8 +3,11 @@
 """Pairing scans with trusted poses by stamp, whatever order they arrive in."""
 
 import bisect
+import math
 from collections import deque
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+import attrs
 
 from kernel_constrained.perception.geometry import interpolated, Pose
 from kernel_constrained.perception.unusable import Unusable
@@ -17,7 +20,8 @@ SECOND = 1_000_000_000
 JUMP = SECOND
 
 
-class Pair(NamedTuple, Generic[T]):
+@attrs.frozen
+class Pair(Generic[T]):
     """A scan and the trusted pose at its stamp."""
 
     stamp: int
@@ -40,7 +44,7 @@ class Pairing(Generic[T]):
     """
 
     def __init__(self, max_gap: float, queue_size: int) -> None:
-        self.max_gap = round(max_gap * SECOND)
+        self.max_gap = round(max_gap * SECOND) if math.isfinite(max_gap) else math.inf
         self.queue_size = queue_size
         self.jumps = 0
         self.unpaired = 0

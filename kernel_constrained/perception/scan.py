@@ -58,6 +58,8 @@ class Reading:
 
     def check(self) -> None:
         """Raise :class:`Unusable` where the reading is no distance."""
+        if not math.isfinite(self.range_max - self.range_min):
+            raise Unusable('non-finite limits')
         if not self.range_max > self.range_min:
             raise Unusable('range_max not above range_min')
         if not self.range_min <= self.range <= self.range_max:

@@ -1,0 +1,310 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""filter_node as a process: messages in over DDS, estimates, figures and diagnostics out."""
+
+import signal
+
+import numpy as np
+import pytest
+from conftest import CONFIG, ended_by
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import DescribeParameters, SetParameters
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import LaserScan, Range
+from std_msgs.msg import Float64
+from std_srvs.srv import SetBool, Trigger
+
+from kernel_constrained.core import PrimalDualLearner
+from kernel_constrained.data import load_lidar
+from kernel_constrained.perception.filter import ScanFilter
+
+LIDAR = CONFIG / 'filter_lidar.yaml'
+
+
+def range_message(i, value, frame='laser'):
+    message = Range(min_range=390.0, max_range=720.0, range=float(value))
+    message.header.stamp.sec = i
+    message.header.frame_id = frame
+    return message
+
+
+def pose_message(i, x, frame='map'):
+    message = PoseStamped()
+    message.header.stamp.sec = i
+    message.header.frame_id = frame
+    message.pose.position.x = float(x)
+    message.pose.orientation.w = 1.0
+    return message
+
+
+class Feeder:
+    """Feeds the LIDAR table to a filter and waits for each estimate."""
+
+    def __init__(self, probe):
+        self.probe = probe
+        self.estimates = probe.collect(PoseWithCovarianceStamped, 'estimate')
+        self.ranges = probe.publisher(Range, 'range')
+        self.poses = probe.publisher(PoseStamped, 'pose')
+        self.sent = 0
+        self.table = load_lidar()
+
+    def feed(self, count, poses=True):
+        for _ in range(count):
+            row = self.sent * 37 % 221
+            self.sent += 1
+            if poses:
+                self.poses.publish(pose_message(self.sent, self.table.logratio[row]))
+            self.ranges.publish(range_message(self.sent, self.table.range[row]))
+            self.probe.wait(
+                lambda: self.estimates and self.estimates[-1].header.stamp.sec == self.sent,
+                what=f'estimate {self.sent}',
+            )
+        if poses:
+            self.probe.spin(0.2)  # the pose may have come after its range
+
+
+@pytest.mark.parametrize('executor', ['single', 'events'])
+def test_scans_and_poses_in_estimates_figures_and_diagnostics_out(probe, start, executor):
+    process = start('filter_node', LIDAR, executor=executor)
+    names = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order')
+    figures = {name: probe.collect(Float64, f'filter_node/{name}') for name in names}
+    diagnostics = probe.collect(DiagnosticArray, '/diagnostics')
+    with ended_by(process):
+        feeder = Feeder(probe)
+        feeder.feed(120)
+        probe.wait(lambda: all(len(f) == 120 for f in figures.values()), what='120 of each figure')
+        probe.wait(
+            lambda: diagnostics and 'samples learned' in str(diagnostics[-1])
+            and value_of(diagnostics[-1], 'samples learned') == '120', what='diagnostics',
+        )  # fmt: skip
+        status = diagnostics[-1].status[0]
+        assert status.level == DiagnosticStatus.OK
+        assert status.name == 'filter_node: status'
+        assert float(value_of(diagnostics[-1], 'model order')) == figures['model_order'][-1].data
+        assert [e.header.stamp.sec for e in feeder.estimates] == list(range(1, 121))
+        assert {e.header.frame_id for e in feeder.estimates[1:]} == {'map'}
+        error = np.array([e.pose.pose.position.x for e in feeder.estimates[60:]])
+        truth = feeder.table.logratio[[i * 37 % 221 for i in range(60, 120)]]
+        assert np.mean((error - truth) ** 2) < 0.5 * np.mean(truth**2), 'it has learned'
+        assert feeder.estimates[-1].pose.covariance[0] == pytest.approx(
+            np.mean([f.data for f in figures['loss'][:-1]]), rel=1e-6
+        )
+
+
+def value_of(message, key):
+    return {v.key: v.value for v in message.status[0].values}.get(key)
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly_and_the_model_is_saved(probe, start, tmp_path, number):
+    path = tmp_path / 'model.npz'
+    process = start('filter_node', LIDAR, **{'model.path': path, 'model.save_at_end': True})
+    with ended_by(process, number):
+        Feeder(probe).feed(30)
+    assert ScanFilter.load(path).learner.samples_ == 30
+
+
+def test_a_signal_while_it_compiles_ends_it_too(start):
+    process = start('filter_node', LIDAR)
+    assert process.end() in (0, -signal.SIGINT), process.text
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'message'),
+    [
+        ({'learner.step_size': -1}, 'learner.step_size must be a number from 1e-09 to 1000'),
+        ({'learner.step_size': '.nan'}, 'learner.step_size must be a number'),
+        ({'learner.parsimony': 'much'}, 'learner.parsimony must be a number of at least 0'),
+        ({'learner.stepsize': 0.1}, 'learner.stepsize is not a parameter of FilterNodeConfig, '
+                                    'did you mean learner.step_size?'),
+        ({'target.type': 'velocity'}, 'target.type must be one of axis, motion, pose'),
+        ({'features.sectors': 2.5}, 'features.sectors must be an integer from 1 to 4096'),
+        ({'input.type': 'range'}, 'input.type range does not go with features.type sectors'),
+    ],
+)  # fmt: skip
+def test_a_wrong_parameter_is_an_error_that_names_it(start, parameters, message):
+    process = start('filter_node', **parameters)
+    assert process.process.wait(timeout=60) == 2
+    assert message in process.text
+    assert 'Traceback' not in process.text
+
+
+def test_all_wrong_parameters_are_named_at_once(start):
+    process = start('filter_node', **{'learner.step_size': -1, 'learner.modes': 1})
+    assert process.process.wait(timeout=60) == 2
+    assert 'learner.step_size must be' in process.text
+    assert 'learner.modes is not a parameter' in process.text
+
+
+def parameter(name, value):
+    kinds = {bool: 'bool', int: 'integer', float: 'double', str: 'string'}
+    kind = kinds[type(value)]
+    number = getattr(ParameterType, f'PARAMETER_{kind.upper()}')
+    return Parameter(name=name, value=ParameterValue(type=number, **{f'{kind}_value': value}))
+
+
+def set_parameters(probe, *pairs):
+    request = SetParameters.Request(parameters=[parameter(*pair) for pair in pairs])
+    return probe.call(SetParameters, 'filter_node/set_parameters', request).results
+
+
+def test_runtime_parameters_are_checked_then_applied_and_static_ones_refused(probe, start):
+    process = start('filter_node', LIDAR, **{'learner.step_size': 1})
+    with ended_by(process):
+        assert set_parameters(probe, ('learner.tolerance', 2))[0].successful, 'an integer will do'
+        refused = set_parameters(probe, ('learner.step_size', -0.5))[0]
+        assert not refused.successful
+        assert 'learner.step_size' in refused.reason
+        refused = set_parameters(probe, ('learner.mode', 'paper'))[0]
+        assert not refused.successful
+        assert 'learner.mode' in refused.reason
+        diagnostics = probe.collect(DiagnosticArray, '/diagnostics')
+        Feeder(probe).feed(5)
+        set_parameters(probe, ('learner.tolerance', 1e-6))
+        probe.wait(
+            lambda: diagnostics and float(value_of(diagnostics[-1], 'violation')) > 0,
+            what='a violation of the new tolerance',
+        )
+        request = DescribeParameters.Request(names=['learner.tolerance', 'learner.mode'])
+        answer = probe.call(DescribeParameters, 'filter_node/describe_parameters', request)
+        tolerance, mode = answer.descriptors
+        assert 'bound on the mean of the tail' in tolerance.description
+        assert not tolerance.read_only
+        assert mode.read_only
+        assert mode.additional_constraints == 'one of default, paper, penalty'
+
+
+def test_services_save_load_reset_and_freeze(probe, start, tmp_path):
+    path = tmp_path / 'model.npz'
+    process = start('filter_node', LIDAR, **{'model.path': path})
+    with ended_by(process):
+        feeder = Feeder(probe)
+        feeder.feed(40)
+        assert probe.call(Trigger, 'filter_node/save').success
+        assert ScanFilter.load(path).learner.samples_ == 40
+
+        learned = feeder.estimates[-1].pose.pose.position.x
+        assert probe.call(Trigger, 'filter_node/reset').success
+        feeder.feed(1, poses=False)
+        assert feeder.estimates[-1].pose.pose.position.x == 0.0 != learned
+
+        assert probe.call(Trigger, 'filter_node/load').success
+        answer = probe.call(SetBool, 'filter_node/set_learning', SetBool.Request(data=False))
+        assert answer.success
+        feeder.feed(10)
+        assert probe.call(Trigger, 'filter_node/save').success
+        assert ScanFilter.load(path).learner.samples_ == 40, 'frozen: nothing more was learned'
+
+        path.write_bytes(b'no model')
+        answer = probe.call(Trigger, 'filter_node/load')
+        assert not answer.success
+        assert 'no model file' in answer.message
+        feeder.feed(1)
+
+
+def test_unusable_messages_are_counted_by_reason_and_change_nothing(probe, start, tmp_path):
+    path = tmp_path / 'model.npz'
+    process = start('filter_node', LIDAR, **{'model.path': path, 'model.save_at_end': True})
+    diagnostics = probe.collect(DiagnosticArray, '/diagnostics')
+    with ended_by(process):
+        feeder = Feeder(probe)
+        feeder.feed(10)
+        for value in (np.nan, np.inf, -np.inf, 0.0, 1e9):
+            feeder.ranges.publish(range_message(11, value))
+        bad = pose_message(11, np.nan)
+        feeder.poses.publish(bad)
+        zero = pose_message(11, 0.0)
+        zero.pose.orientation.w = 0.0
+        feeder.poses.publish(zero)
+        feeder.ranges.publish(range_message(10, 500.0))
+        probe.wait(
+            lambda: (
+                diagnostics
+                and value_of(diagnostics[-1], 'received: range') == '16'
+                and value_of(diagnostics[-1], 'received: pose') == '12'
+            ),
+            what='diagnostics of all messages',
+        )
+        values = {v.key: v.value for v in diagnostics[-1].status[0].values}
+        assert values['dropped: range: range outside its limits'] == '5'
+        assert values['dropped: range: duplicate stamp'] == '1'
+        assert values['dropped: pose: non-finite pose'] == '1'
+        assert values['dropped: pose: zero quaternion'] == '1'
+        assert diagnostics[-1].status[0].level == DiagnosticStatus.WARN
+        feeder.sent = 11
+        feeder.feed(5)
+    learner: PrimalDualLearner = ScanFilter.load(path).learner
+    assert learner.samples_ == 15
+    assert np.isfinite(learner.weights_).all()
+
+
+def test_lifecycle_without_autostart_goes_through_every_state(probe, start):
+    process = start('filter_node', LIDAR, autostart='false')
+
+    def state():
+        return probe.call(GetState, 'filter_node/get_state').current_state.id
+
+    def change(transition):
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return probe.call(ChangeState, 'filter_node/change_state', request).success
+
+    with ended_by(process):
+        assert state() == State.PRIMARY_STATE_UNCONFIGURED
+        assert not change(Transition.TRANSITION_ACTIVATE), 'not before it is configured'
+        for _ in range(2):
+            assert change(Transition.TRANSITION_CONFIGURE)
+            assert state() == State.PRIMARY_STATE_INACTIVE
+            assert change(Transition.TRANSITION_ACTIVATE)
+            assert state() == State.PRIMARY_STATE_ACTIVE
+            feeder = Feeder(probe)
+            feeder.feed(5)
+            assert change(Transition.TRANSITION_DEACTIVATE)
+            probe.wait(lambda f=feeder: not f.ranges.get_subscription_count())
+            assert change(Transition.TRANSITION_CLEANUP)
+            assert state() == State.PRIMARY_STATE_UNCONFIGURED
+            for entity in (feeder.ranges, feeder.poses):
+                probe.node.destroy_publisher(entity)
+        assert change(Transition.TRANSITION_UNCONFIGURED_SHUTDOWN)
+
+
+def test_silence_makes_the_diagnostics_stale(probe, start):
+    process = start('filter_node', LIDAR, **{'diagnostics.stale_after': 1.0})
+    diagnostics = probe.collect(DiagnosticArray, '/diagnostics')
+    with ended_by(process):
+        Feeder(probe).feed(3)
+        probe.wait(
+            lambda: diagnostics and diagnostics[-1].status[0].level == DiagnosticStatus.STALE,
+            what='STALE',
+        )
+        assert 'no input for' in diagnostics[-1].status[0].message
+
+
+def test_motion_from_best_effort_scans_with_poses_between_them(probe, start):
+    """The stock sensor QoS is taken, and a pose is interpolated at the stamp of the scan."""
+    process = start(
+        'filter_node', **{'features.sectors': 4, 'features.bearing_min': -1.6,
+                          'features.bearing_max': 1.6, 'pairing.max_gap': 5.0},
+    )  # fmt: skip
+    estimates = probe.collect(PoseWithCovarianceStamped, 'estimate')
+    losses = probe.collect(Float64, 'filter_node/loss')
+    with ended_by(process):
+        scans = probe.publisher(LaserScan, 'scan', qos_profile_sensor_data)
+        poses = probe.publisher(PoseStamped, 'pose', qos_profile_sensor_data)
+        for i in range(1, 21):
+            scan = LaserScan(angle_min=-1.5, angle_increment=0.1, range_min=0.1, range_max=30.0)
+            scan.ranges = [5.0 - 0.1 * i] * 31
+            scan.header.stamp.sec = i
+            scan.header.frame_id = 'laser'
+            before = pose_message(i, 0.1 * i)
+            before.header.stamp.sec, before.header.stamp.nanosec = i - 1, 500_000_000
+            poses.publish(before)
+            scans.publish(scan)
+            probe.spin(0.05)
+        probe.wait(lambda: len(estimates) == 19, what='an estimate for all scans but the first')
+        probe.wait(lambda: len(losses) == 18, what='a loss for all motions with poses around')
+        assert estimates[-1].header.frame_id == 'laser'
+        assert estimates[-1].header.stamp.sec == 20
