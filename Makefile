@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KILLIAN := $(VENV)/.killian
+OUTPUT ?= out
 
 .PHONY: demo demo-scans test lint clean
 
 demo: $(STAMP)
-	$(BIN)/python -m kernel_constrained demo lidar
+	$(BIN)/python -m kernel_constrained demo lidar --output $(OUTPUT)/lidar
 
 demo-scans: $(STAMP) $(KILLIAN)
-	$(BIN)/python -m kernel_constrained demo scans
+	$(BIN)/python -m kernel_constrained demo scans --output $(OUTPUT)/scans
 
 test: $(STAMP) $(KILLIAN)
 	$(BIN)/ruff check .

@@ -46,7 +46,7 @@ setup(
         'ros': ROS_WHEELS,
         'test': [
             'pytest', 'hypothesis', 'cvxpy', 'clarabel', 'ruff', 'colcon-common-extensions',
-            'ros-ament-package', 'setuptools<80',
+            'ros-ament-package', 'setuptools>=70.1,<80',
         ],
     },
     entry_points={

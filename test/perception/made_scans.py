@@ -1,0 +1,38 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Scans made for the tests."""
+
+import math
+
+import numpy as np
+
+from kernel_constrained.perception.scan import Scan
+
+SECOND = 1_000_000_000
+
+
+def scan(ranges, angle_min=-math.pi, angle_increment=None, range_min=0.1, range_max=30.0):
+    """Return a scan, by default with its beams spread over a full turn."""
+    ranges = np.asarray(ranges, dtype=np.float32)
+    if angle_increment is None:
+        angle_increment = 2 * math.pi / max(len(ranges), 1)
+    return Scan(ranges, angle_min, angle_increment, range_min, range_max)
+
+
+def reversed_scan(original):
+    """Return the scan of a sensor that turns the other way round, or is mounted upside down."""
+    last = original.angle_min + (len(original.ranges) - 1) * original.angle_increment
+    return scan(
+        original.ranges[::-1], last, -original.angle_increment,
+        original.range_min, original.range_max,
+    )  # fmt: skip
+
+
+def room_scan(pose, beams=120):
+    """Return what is seen at a pose in an empty room, 10 m long and 6 m wide, from its corner."""
+    bearings = -math.pi + (np.arange(beams) + 0.5) * 2 * math.pi / beams
+    cosine, sine = np.cos(bearings + pose.yaw), np.sin(bearings + pose.yaw)
+    with np.errstate(divide='ignore'):
+        along = np.where(cosine > 0, (10.0 - pose.x) / cosine, -pose.x / cosine)
+        across = np.where(sine > 0, (6.0 - pose.y) / sine, -pose.y / sine)
+    return scan(np.minimum(along, across), bearings[0])

@@ -1,0 +1,79 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Targets: what is estimated, in which unit, and back."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_constrained.perception.config import AXES, TargetConfig, TARGETS
+from kernel_constrained.perception.geometry import Pose
+from kernel_constrained.perception.targets import Target
+
+POSE = Pose(4.0, -2.0, 1.5, math.pi / 6)
+BEFORE = Pose(4.0, -3.0, 1.0, math.pi / 2)
+SCALES = dict(position_scale=2.0, yaw_scale=0.5, position_offset=1.0, clip=1e6)
+
+
+def target(**settings):
+    return Target(TargetConfig(**{**SCALES, **settings}))
+
+
+# settings, components, quantity in SI units, the same in scales
+KINDS = [
+    (dict(type='axis', axis='x'), ('x',), [4.0], [1.5]),
+    (dict(type='axis', axis='y'), ('y',), [-2.0], [-1.5]),
+    (dict(type='axis', axis='z'), ('z',), [1.5], [0.25]),
+    (dict(type='axis', axis='yaw'), ('yaw',), [math.pi / 6], [math.pi / 3]),
+    (
+        dict(type='motion'), ('forward', 'left', 'yaw'),
+        [1.0, 0.0, -math.pi / 3], [0.0, 0.0, -2 * math.pi / 3],
+    ),
+    (
+        dict(type='pose'), ('x', 'y', 'cos_yaw', 'sin_yaw'),
+        [4.0, -2.0, math.sqrt(0.75), 0.5], [1.5, -1.0, math.sqrt(0.75), 0.5],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(('settings', 'components', 'quantity', 'normalised'), KINDS)
+def test_target_is_the_quantity_chosen_in_its_scale(settings, components, quantity, normalised):
+    chosen = target(**settings)
+    assert chosen.components == components
+    assert chosen.quantity(POSE, BEFORE) == pytest.approx(quantity, abs=1e-12)
+    assert chosen.normalised(np.array(quantity)) == pytest.approx(normalised, abs=1e-12)
+    assert chosen.denormalised(np.array(normalised)) == pytest.approx(quantity, abs=1e-12)
+
+
+def test_kinds_above_are_all_there_are():
+    assert {settings['type'] for settings, *_ in KINDS} == set(TARGETS)
+    assert {settings.get('axis') for settings, *_ in KINDS} - {None} == set(AXES)
+
+
+@pytest.mark.parametrize('kind', TARGETS)
+def test_only_motion_needs_the_pose_before(kind):
+    chosen = target(type=kind)
+    assert chosen.needs_previous == (kind == 'motion')
+    if chosen.needs_previous:
+        with pytest.raises(ValueError, match='motion needs the pose at the previous scan'):
+            chosen.quantity(POSE, None)
+    else:
+        assert chosen.quantity(POSE, None).tolist() == chosen.quantity(POSE, BEFORE).tolist()
+
+
+@pytest.mark.parametrize('kind', TARGETS)
+@given(numbers=st.lists(st.floats(-1e3, 1e3), min_size=4, max_size=4))
+def test_normalised_and_denormalised_are_inverse_where_nothing_is_cut_off(kind, numbers):
+    chosen = target(type=kind)
+    quantity = np.array(numbers[: len(chosen.components)])
+    assert chosen.denormalised(chosen.normalised(quantity)) == pytest.approx(quantity, abs=1e-9)
+
+
+def test_targets_are_cut_off_at_clip_scales_about_the_offset():
+    chosen = target(type='motion', clip=3.0)
+    far = np.array([1e3, -1e3, 1e3])
+    assert chosen.normalised(far).tolist() == [3.0, -3.0, 3.0]
+    assert chosen.denormalised(chosen.normalised(far)).tolist() == [7.0, -6.0, 1.5]
