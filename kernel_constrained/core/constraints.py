@@ -53,9 +53,11 @@ def conditional_value_at_risk(losses: npt.ArrayLike, significance: float) -> flo
     The sample on the edge of the tail counts with the share of it that lies inside; NaN where
     there is no loss.
     """
-    ordered = np.sort(np.asarray(losses, dtype=float))[::-1]
-    if ordered.size == 0:
+    values = np.asarray(losses, dtype=float)
+    if values.size == 0:
         return math.nan
-    tail = (1.0 - significance) * ordered.size
-    whole = min(int(tail), ordered.size - 1)
-    return float((ordered[:whole].sum() + (tail - whole) * ordered[whole]) / tail)
+    tail = (1.0 - significance) * values.size
+    whole = min(int(tail), values.size - 1)
+    edge = values.size - 1 - whole
+    ordered = np.partition(values, edge)
+    return float((ordered[edge + 1 :].sum() + (tail - whole) * ordered[edge]) / tail)

@@ -15,12 +15,11 @@ OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
 
 
-class Status(NamedTuple):
-    """What a node says of itself."""
+class Level(NamedTuple):
+    """How a node is doing, in a byte and in words."""
 
     level: bytes
     message: str
-    values: dict[str, Any]
 
 
 class Diagnostics:
@@ -30,12 +29,16 @@ class Diagnostics:
     ----------
     node
         Whose status it is.
-    status
-        Called for it, once a second and by :meth:`update`.
+    level
+        Called with each :meth:`update`: cheap.
+    values
+        Called for the figures and counts, when they are published.
     """
 
-    def __init__(self, node: Node, status: Callable[[], Status]) -> None:
-        self._node, self._status = node, status
+    def __init__(
+        self, node: Node, level: Callable[[], Level], values: Callable[[], dict[str, Any]]
+    ) -> None:
+        self._node, self._read_level, self._read_values = node, level, values
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', RESULTS)
         self._level: bytes | None = None
         # Steady: a simulated clock that stands still must not silence the diagnostics.
@@ -45,25 +48,25 @@ class Diagnostics:
 
     def update(self) -> None:
         """Publish at once where the level has changed."""
-        status = self._status()
-        if status.level != self._level:
-            self._send(status)
+        level = self._read_level()
+        if level.level != self._level:
+            self._send(level)
 
     def publish(self) -> None:
         """Publish the status as it is now."""
-        self._send(self._status())
+        self._send(self._read_level())
 
-    def _send(self, status: Status) -> None:
-        self._level = status.level
+    def _send(self, level: Level) -> None:
+        self._level = level.level
         message = DiagnosticArray()
         message.header.stamp = self._node.get_clock().now().to_msg()
         message.status = [
             DiagnosticStatus(
-                level=status.level,
+                level=level.level,
                 name=f'{self._node.get_fully_qualified_name().lstrip("/")}: status',
-                message=status.message,
+                message=level.message,
                 hardware_id=self._node.get_name(),
-                values=[KeyValue(key=k, value=_text(v)) for k, v in status.values.items()],
+                values=[KeyValue(key=k, value=_text(v)) for k, v in self._read_values().items()],
             )
         ]
         self._publisher.publish(message)

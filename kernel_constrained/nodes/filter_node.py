@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter node: range scans in, estimates of a pose quantity out, learned as it runs."""
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,7 @@ class FilterNode(ManagedNode):
 
     def __init__(self, **arguments: Any) -> None:
         self._frames = {'scan': '', 'pose': ''}
-        self._violation = 0.0
+        self._cvar = 0.0
         self._violated_since: float | None = None
         super().__init__('filter_node', FilterNodeConfig, **arguments)
 
@@ -114,13 +115,13 @@ class FilterNode(ManagedNode):
     def _learn(self) -> None:
         """Learn what has become complete, and publish the figures of it."""
         for learned in self.filter.learn():
-            self._violation = self.filter.learner.violation_
+            self._cvar = self.filter.cvar()
             self._publish_figures(learned)
 
     def _publish_figures(self, learned: Learned) -> None:
         learner = self.filter.learner
         self._publish_figure('loss', lambda: learned.loss)
-        self._publish_figure('cvar', self.filter.cvar)
+        self._publish_figure('cvar', lambda: self._cvar)
         self._publish_figure('violation', lambda: self._violation)
         self._publish_figure('dual_variable', lambda: learner.dual_variable_)
         self._publish_figure('model_order', lambda: float(learner.model_order_))
@@ -167,44 +168,52 @@ class FilterNode(ManagedNode):
         self.filter.learning = request.data
         return 'learning' if request.data else 'frozen: predicting without learning'
 
+    @property
+    def _violation(self) -> float:
+        """Violation as of the newest sample; NaN without a constraint."""
+        bound = self.config.learner
+        return self._cvar - bound.tolerance if bound.constrained else math.nan
+
     # -- diagnostics ------------------------------------------------------------------------
 
-    def status(self) -> diagnostics.Status:
-        """Level, message and figures for ``/diagnostics``."""
-        level, message = self._level(time.monotonic())
+    def figures(self) -> dict[str, Any]:
+        """Return the state of the learner and of the pairing."""
         learner, pairing = self.filter.learner, self.filter.pairing
-        values: dict[str, Any] = {
+        return {
             'samples learned': learner.samples_,
             'model order': learner.model_order_,
-            'cvar': self.filter.cvar(),
-            'violation': learner.violation_,
+            'cvar': self._cvar,
+            'violation': self._violation,
             'dual variable': learner.dual_variable_,
             'steps over the compression budget': learner.overspent_,
             'scans without a pose': pairing.unpaired,
             'clock jumps': pairing.jumps,
-            **{f'received: {kind}': count for kind, count in sorted(self.received.items())},
-            **{f'dropped: {reason}': count for reason, count in sorted(self.dropped.items())},
         }
-        return diagnostics.Status(level, message, values)
 
-    def _level(self, now: float) -> tuple[bytes, str]:
-        limits = self.config.diagnostics
+    def level(self) -> diagnostics.Level:
+        """Say how the filter is doing, the worst first."""
+        now, limits = time.monotonic(), self.config.diagnostics
         if not self.active:
-            return diagnostics.OK, 'inactive'
+            return diagnostics.Level(diagnostics.OK, 'inactive')
         if now - self.last_input > limits.stale_after:
-            return diagnostics.STALE, f'no input for {now - self.last_input:.0f} s'
+            silence = f'no input for {now - self.last_input:.0f} s'
+            return diagnostics.Level(diagnostics.STALE, silence)
         if not self._violation > 0.0:
             self._violated_since = None
         else:
             self._violated_since = self._violated_since or now
             lasting = now - self._violated_since
-            level = diagnostics.ERROR if lasting > limits.error_after else diagnostics.WARN
-            return level, f'CVaR over its tolerance by {self._violation:.3g} for {lasting:.0f} s'
+            return diagnostics.Level(
+                diagnostics.ERROR if lasting > limits.error_after else diagnostics.WARN,
+                f'CVaR over its tolerance by {self._violation:.3g} for {lasting:.0f} s',
+            )
         if self.filter.learner.dual_cap_binds_:
-            return diagnostics.WARN, 'the dual variable is held by its cap'
+            return diagnostics.Level(diagnostics.WARN, 'the dual variable is held by its cap')
         if now - self.last_drop < limits.stale_after:
-            return diagnostics.WARN, f'dropped {self.dropped.total()} messages so far'
-        return diagnostics.OK, 'learning' if self.filter.learning else 'frozen'
+            text = f'dropped {self.dropped.total()} messages so far'
+            return diagnostics.Level(diagnostics.WARN, text)
+        learning = 'learning' if self.filter.learning else 'frozen'
+        return diagnostics.Level(diagnostics.OK, learning)
 
 
 def main(args: list[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from std_msgs.msg import Header
 
 from kernel_constrained.configuration import flatten, from_flat
-from kernel_constrained.nodes.diagnostics import Diagnostics, Status
+from kernel_constrained.nodes.diagnostics import Diagnostics, Level
 from kernel_constrained.nodes.parameters import change_at_runtime, declare
 from kernel_constrained.nodes.qos import RESULTS
 from kernel_constrained.perception.unusable import Unusable
@@ -21,8 +21,8 @@ from kernel_constrained.perception.unusable import Unusable
 class ManagedNode(LifecycleNode):
     """A lifecycle node that configures itself from a configuration class and outlives its inputs.
 
-    A node of this package says what it is made of by five methods: :meth:`build`,
-    :meth:`connect`, :meth:`reconfigure`, :meth:`status` and :meth:`release`.
+    A node of this package says what it is made of by six methods: :meth:`build`,
+    :meth:`connect`, :meth:`reconfigure`, :meth:`level`, :meth:`figures` and :meth:`release`.
 
     Parameters
     ----------
@@ -60,8 +60,12 @@ class ManagedNode(LifecycleNode):
     def reconfigure(self, config: Any) -> None:
         """Take a configuration whose run-time parameters have changed."""
 
-    def status(self) -> Status:
-        """Say how the node is doing."""
+    def level(self) -> Level:
+        """Say how the node is doing; called with every message."""
+        raise NotImplementedError
+
+    def figures(self) -> dict[str, Any]:
+        """Return what diagnostics show beside the level and the counts."""
         raise NotImplementedError
 
     def release(self) -> None:
@@ -92,6 +96,13 @@ class ManagedNode(LifecycleNode):
         if self._diagnostics is not None:
             self._diagnostics.update()
 
+    def _diagnostic_values(self) -> dict[str, Any]:
+        return {
+            **self.figures(),
+            **{f'received: {kind}': count for kind, count in sorted(self.received.items())},
+            **{f'dropped: {reason}': count for reason, count in sorted(self.dropped.items())},
+        }
+
     def _drop(self, reason: str) -> None:
         self.dropped[reason] += 1
         self.last_drop = time.monotonic()
@@ -112,7 +123,7 @@ class ManagedNode(LifecycleNode):
             return TransitionCallbackReturn.FAILURE
         settings = ', '.join(f'{name}: {value}' for name, value in flatten(self.config).items())
         self.get_logger().info(f'configuration: {settings}')
-        self._diagnostics = Diagnostics(self, self.status)
+        self._diagnostics = Diagnostics(self, self.level, self._diagnostic_values)
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:

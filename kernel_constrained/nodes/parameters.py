@@ -20,13 +20,11 @@ from kernel_constrained.configuration import (
     checked,
     ConfigurationError,
     fields,
+    FOREIGN,
     from_flat,
 )
 
 T = TypeVar('T')
-
-# Names of rclpy itself, which a parameter file may hold beside ours.
-FOREIGN = ('use_sim_time', 'qos_overrides.', 'start_type_description_service')
 
 
 def descriptor(metadata: Mapping[str, Any]) -> ParameterDescriptor:

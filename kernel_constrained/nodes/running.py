@@ -83,9 +83,9 @@ def run(
         print(help_text(name, purpose, config_class))
         return 0
     signals = Signals()
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     node = None
     try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         node = make_node()
         executor = make_executor(node.executor_kind)
         executor.add_node(node)

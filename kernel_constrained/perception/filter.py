@@ -14,7 +14,11 @@ import numpy.typing as npt
 
 from kernel_constrained import model_file
 from kernel_constrained.configuration import ConfigurationError, fields, flatten, from_flat
-from kernel_constrained.core import conditional_value_at_risk, PrimalDualLearner
+from kernel_constrained.core import (
+    conditional_value_at_risk,
+    DivergenceError,
+    PrimalDualLearner,
+)
 from kernel_constrained.model_file import ModelFileError
 from kernel_constrained.perception.config import FilterConfig, LearnerConfig
 from kernel_constrained.perception.features import range_feature, sector_ranges
@@ -100,8 +104,7 @@ class ScanFilter:
         self._scans = 0
         self._previous_scan: tuple[int, Array] | None = None
         self._previous_pair: Pair[Waiting] | None = None
-        outputs = len(self.target.components)
-        self._residuals = ResidualCovariance(outputs)
+        self._errors = self._no_errors()
 
     def warm_up(self) -> None:
         """Compile what the first message would have to wait for."""
@@ -146,7 +149,7 @@ class ScanFilter:
         if output is None:
             return None
         scale = self.target.scale
-        covariance = self._residuals.covariance * np.outer(scale, scale)
+        covariance = self._errors.covariance * np.outer(scale, scale)
         return Estimate(stamp, self.target.denormalised(output), covariance)
 
     def pose(self, stamp: int, pose: Pose) -> None:
@@ -154,8 +157,14 @@ class ScanFilter:
         self.pairing.add_pose(stamp, pose)
 
     def learn(self) -> list[Learned]:
-        """Learn from the pairs that have become complete, oldest first."""
-        learned = []
+        """Learn from the pairs that have become complete, oldest first.
+
+        Raises
+        ------
+        Unusable
+            Where the learner diverged at one of them; the others have been learned.
+        """
+        learned, diverged = [], False
         for pair in self.pairing.pairs():
             before, self._previous_pair = self._previous_pair, pair
             if pair.scan.inputs is None or pair.scan.output is None:
@@ -166,7 +175,12 @@ class ScanFilter:
                 quantity = self.target.quantity(pair.pose, before.pose)
             else:
                 quantity = self.target.quantity(pair.pose, None)
-            learned.append(self._learn_pair(pair, quantity))
+            try:
+                learned.append(self._learn_pair(pair, quantity))
+            except DivergenceError:
+                diverged = True
+        if diverged:
+            raise Unusable('learner diverged')
         return learned
 
     def _learn_pair(self, pair: Pair[Waiting], quantity: Array) -> Learned:
@@ -176,7 +190,7 @@ class ScanFilter:
         assert output is not None
         target = self.target.normalised(quantity)
         residual = output - target
-        self._residuals.add(residual)
+        self._errors.add(residual)
         if self.learning:
             self.learner.partial_fit(inputs[None], target[None])
         error = self.target.denormalised(output) - quantity
@@ -185,7 +199,7 @@ class ScanFilter:
     def reset(self) -> None:
         """Forget everything that was learned."""
         self.learner = self.config.learner.build()
-        self._residuals = ResidualCovariance(len(self.target.components))
+        self._errors = self._no_errors()
 
     def reconfigure(self, config: FilterConfig) -> None:
         """Take the run-time parameters of a configuration; they are the learner's.
@@ -218,14 +232,12 @@ class ScanFilter:
         differing = self._fixed_differences(loaded.config)
         if differing:
             raise ModelFileError(f'{path} was learned otherwise: {"; ".join(differing)}')
-        self.learner, self._residuals = loaded.learner, loaded._residuals
+        self.learner, self._errors = loaded.learner, loaded._errors
         self.reconfigure(self.config)
 
     def cvar(self) -> float:
-        """CVaR of the newest losses, also where no constraint bounds it."""
-        return conditional_value_at_risk(
-            self.learner.recent_losses_, self.config.learner.significance
-        )
+        """CVaR of the newest losses, also of a filter that is frozen or has no constraint."""
+        return conditional_value_at_risk(self._errors.recent, self.config.learner.significance)
 
     # -- files ------------------------------------------------------------------------------
 
@@ -236,7 +248,7 @@ class ScanFilter:
             path,
             FORMAT,
             {'config': self._filter_settings(), 'learner': header},
-            {**arrays, 'residuals': self._residuals.state},
+            {**arrays, 'residuals': self._errors.residuals, 'losses': self._errors.losses},
         )
 
     @classmethod
@@ -251,7 +263,8 @@ class ScanFilter:
         header, arrays = model_file.read(path, FORMAT)
         try:
             filter_ = cls(from_flat(FilterConfig, header['config']))
-            filter_._residuals.state[:] = arrays.pop('residuals')
+            filter_._errors.residuals[:] = arrays.pop('residuals')
+            filter_._errors.losses[:] = arrays.pop('losses')
             filter_.learner = PrimalDualLearner.from_parts(header['learner'], arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f'{path} does not fit this version ({error})') from error
@@ -272,6 +285,9 @@ class ScanFilter:
             for name, field in fields(FilterConfig)
             if not field.metadata['runtime'] and mine[name] != theirs[name]
         ]
+
+    def _no_errors(self) -> 'RunningErrors':
+        return RunningErrors(len(self.target.components), self.config.learner.loss_window)
 
     def features(self, scan: Scan | Reading) -> Array:
         """Features of one scan, of order one."""
@@ -306,30 +322,49 @@ class ScanFilter:
         return output
 
 
-class ResidualCovariance:
-    """Running mean of the outer products of the residuals, over about the newest thousand.
+class RunningErrors:
+    """What the newest estimates were off by.
+
+    Parameters
+    ----------
+    outputs
+        Components of a residual.
+    window
+        Newest losses that are kept.
 
     Attributes
     ----------
-    state : (outputs * outputs + 1,)
-        The mean, flat, and how many residuals it has seen.
+    residuals : (outputs * outputs + 1,)
+        Running mean of the residuals' outer products, over about the newest thousand, flat; and
+        how many there were.
+    losses : (window,)
+        The newest losses, in a ring.
     """
 
-    WINDOW = 1000.0
+    MEMORY = 1000.0
 
-    def __init__(self, outputs: int) -> None:
+    def __init__(self, outputs: int, window: int) -> None:
         self.outputs = outputs
-        self.state = np.zeros(outputs * outputs + 1)
+        self.residuals = np.zeros(outputs * outputs + 1)
+        self.losses = np.zeros(window)
 
     def add(self, residual: Array) -> None:
-        """Take one residual, shape (outputs,)."""
-        self.state[-1] += 1.0
-        weight = 1.0 / min(self.state[-1], self.WINDOW)
-        self.state[:-1] += weight * (np.outer(residual, residual).ravel() - self.state[:-1])
+        """Take one residual, shape (outputs,), in scales."""
+        self.losses[int(self.residuals[-1]) % len(self.losses)] = residual @ residual
+        self.residuals[-1] += 1.0
+        weight = 1.0 / min(self.residuals[-1], self.MEMORY)
+        self.residuals[:-1] += weight * (
+            np.outer(residual, residual).ravel() - self.residuals[:-1]
+        )
+
+    @property
+    def recent(self) -> Array:
+        """The newest losses, in no order."""
+        return self.losses[: int(self.residuals[-1])]
 
     @property
     def covariance(self) -> Array:
-        """The mean, shape (outputs, outputs); large and diagonal before there is any."""
-        if self.state[-1] < self.outputs + 1:
+        """The mean, shape (outputs, outputs); large and diagonal before there is enough."""
+        if self.residuals[-1] < self.outputs + 1:
             return UNKNOWN_VARIANCE * np.eye(self.outputs)
-        return self.state[:-1].reshape(self.outputs, self.outputs)
+        return self.residuals[:-1].reshape(self.outputs, self.outputs)

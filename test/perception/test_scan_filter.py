@@ -16,7 +16,7 @@ from kernel_constrained.configuration import ConfigurationError, flatten, from_f
 from kernel_constrained.core import conditional_value_at_risk
 from kernel_constrained.model_file import ModelFileError
 from kernel_constrained.perception.config import FilterConfig, FilterNodeConfig, TARGETS
-from kernel_constrained.perception.filter import FORMAT, ResidualCovariance, ScanFilter
+from kernel_constrained.perception.filter import FORMAT, RunningErrors, ScanFilter
 from kernel_constrained.perception.geometry import motion_between, Pose
 from kernel_constrained.perception.scan import Reading
 from kernel_constrained.perception.unusable import Unusable
@@ -224,7 +224,7 @@ def test_covariance_shrinks_as_the_filter_learns():
 
 
 def test_covariance_forgets_what_is_long_ago():
-    residuals = ResidualCovariance(2)
+    residuals = RunningErrors(2, 100)
     for _ in range(1000):
         residuals.add(np.array([10.0, 0.0]))
     for _ in range(10_000):
@@ -461,11 +461,11 @@ def test_model_file_that_cannot_be_read_is_refused_and_nothing_changes(tmp_path,
     filter_.save(path)
     run(filter_, drive(10, start=20))
     spoil(path)
-    before, covariance = state(filter_), filter_._residuals.covariance.tolist()
+    before, covariance = state(filter_), filter_._errors.covariance.tolist()
     with pytest.raises(ModelFileError, match=message):
         filter_.restore(path)
     assert state(filter_) == before
-    assert filter_._residuals.covariance.tolist() == covariance
+    assert filter_._errors.covariance.tolist() == covariance
 
 
 def test_model_of_a_node_is_a_model_of_the_filter_alone(tmp_path):
@@ -564,3 +564,38 @@ def test_warming_up_leaves_no_trace(kind, features):
         run(warm, drive(20))
         run(cold, drive(20))
         assert state(warm) == state(cold)
+
+
+RANGE = {'features.type': 'range', 'target.type': 'axis', 'learner.bandwidth': 0.5}
+
+
+def test_a_frozen_filter_goes_on_measuring_its_errors():
+    filter_ = ScanFilter(config({**RANGE, 'learner.loss_window': 10}))
+    for i in range(60):
+        filter_.pose(i, Pose(0.0, 0.0, 0.0, 0.0))
+        filter_.scan(i, Reading(1.0, 0.0, 2.0))
+        filter_.learn()
+    filter_.learning = False
+    assert filter_.cvar() < 1e-3
+    for i in range(60, 80):
+        filter_.pose(i, Pose(1.0, 0.0, 0.0, 0.0))
+        filter_.scan(i, Reading(1.0, 0.0, 2.0))
+        filter_.learn()
+    assert filter_.cvar() == pytest.approx(1.0, abs=0.1)
+    assert filter_.learner.samples_ == 60
+
+
+def test_divergence_of_one_pair_does_not_lose_the_others():
+    wild = {'learner.mode': 'paper', 'learner.step_size': 900.0, 'learner.parsimony': 0.0}
+    filter_ = ScanFilter(config({**RANGE, **wild}))
+    diverged = 0
+    for i in range(300):
+        filter_.pose(i, Pose(1.0, 0.0, 0.0, 0.0))
+        filter_.scan(i, Reading(1.0, 0.0, 2.0))
+        try:
+            filter_.learn()
+        except Unusable as error:
+            assert error.reason == 'learner diverged'
+            diverged += 1
+    assert diverged > 100
+    assert np.isfinite(filter_.learner.weights_).all()
