@@ -14,7 +14,7 @@ from std_msgs.msg import Header
 from kernel_constrained.configuration import flatten, from_flat
 from kernel_constrained.nodes.diagnostics import Diagnostics, Level
 from kernel_constrained.nodes.parameters import change_at_runtime, declare
-from kernel_constrained.nodes.qos import RESULTS
+from kernel_constrained.nodes.qos import ANSWERS
 from kernel_constrained.perception.unusable import Unusable
 
 
@@ -91,7 +91,7 @@ class ManagedNode(LifecycleNode):
                 f'a message on {kind} was skipped:\n{traceback.format_exc()}',
                 throttle_duration_sec=10.0,
             )
-        if self._processed is not None and self._processed.get_subscription_count():
+        if self._processed is not None:
             self._processed.publish(Header(stamp=message.header.stamp, frame_id=kind))
         if self._diagnostics is not None:
             self._diagnostics.update()
@@ -130,7 +130,7 @@ class ManagedNode(LifecycleNode):
         """Publish, serve and subscribe; ``~/processed`` is last: with it the node is ready."""
         self.last_input = time.monotonic()
         self._entities = self.connect()
-        self._processed = self.create_publisher(Header, '~/processed', RESULTS)
+        self._processed = self.create_publisher(Header, '~/processed', ANSWERS)
         self._entities.append(self._processed)
         return super().on_activate(state)
 

@@ -3,6 +3,7 @@
 """From messages to plain numbers and back; every message is validated here and nowhere else."""
 
 import importlib
+import struct
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,12 @@ def message_class(type_name: str) -> Any:
         return getattr(importlib.import_module(f'{package}.{folder}'), name, None)
     except ImportError:
         return None
+
+
+def header_stamp(data: bytes) -> tuple[int, int]:
+    """Stamp (sec, nanosec) of a serialised message that begins with a header (CDR)."""
+    order = '<' if data[1] & 1 else '>'
+    return struct.unpack_from(order + 'iI', data, 4)
 
 
 def nanoseconds(stamp: Any) -> int:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Qualities of service by name; each can be overridden by parameter (``qos_overrides``)."""
 
-from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions, QoSPolicyKind
 
 # What sensors are published with and subscribed to: better lost than late.
@@ -13,6 +13,14 @@ SENSOR_DATA = QoSProfile(
 # Results, and everything replayed: nothing lost while the subscriber keeps up.
 RESULTS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=10, reliability=ReliabilityPolicy.RELIABLE
+)
+
+# Answers to a replay in lockstep: kept for one whose discovery is slow.
+ANSWERS = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
 
 # What is recorded: deep enough for a recorder that falls behind for a while.

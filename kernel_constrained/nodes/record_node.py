@@ -15,7 +15,7 @@ from kernel_constrained.bags.writing import BagWriter
 from kernel_constrained.configuration import ConfigurationError
 from kernel_constrained.nodes.messages import message_class
 from kernel_constrained.nodes.parameters import declare
-from kernel_constrained.nodes.qos import RECORDING, SENSOR_DATA
+from kernel_constrained.nodes.qos import ANSWERS, RECORDING, SENSOR_DATA
 from kernel_constrained.nodes.running import run
 
 PURPOSE = 'Records topics to a rosbag2 (mcap or db3).'
@@ -60,8 +60,8 @@ class RecordNode(Node):
             return
         self.destroy_timer(self._timer)
         if answers:
-            self._processed = self.create_publisher(Header, '~/processed', RECORDING)
-            self.create_subscription(Header, answers, self._processed.publish, RECORDING)
+            self._processed = self.create_publisher(Header, '~/processed', ANSWERS)
+            self.create_subscription(Header, answers, self._processed.publish, ANSWERS)
         self.get_logger().info(f'recording {len(self.config.topics)} topics')
 
     def _matching_qos(self, name: str) -> QoSProfile:

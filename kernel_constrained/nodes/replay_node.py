@@ -5,7 +5,7 @@
 import math
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
@@ -17,9 +17,9 @@ from tqdm import tqdm
 from kernel_constrained.bags.recording import Message, RecordingError
 from kernel_constrained.bags.replay import Pace, ReplayConfig
 from kernel_constrained.configuration import ConfigurationError
-from kernel_constrained.nodes.messages import message_class
+from kernel_constrained.nodes.messages import header_stamp, message_class
 from kernel_constrained.nodes.parameters import declare
-from kernel_constrained.nodes.qos import overridable, RECORDING
+from kernel_constrained.nodes.qos import ANSWERS, overridable, RECORDING
 from kernel_constrained.nodes.running import run
 
 # Once a subscriber is there, others may follow: discovery is given this long, in seconds.
@@ -33,6 +33,14 @@ CEILING = 2000.0
 BURST = 10
 
 PURPOSE = 'Plays a rosbag2, a CARMEN log, a g2o file or the LIDAR table.'
+
+
+class Unanswered(NamedTuple):
+    """The message whose answer is waited for."""
+
+    topic: str
+    stamp: tuple[int, int]
+    since: float
 
 
 class ReplayNode(Node):
@@ -62,14 +70,14 @@ class ReplayNode(Node):
         self._make_publishers()
         self._pace = Pace(self.config.rate, math.inf if self.config.lockstep else CEILING)
         self._pending: Message | None = None
-        self._unanswered: tuple[str, float] | None = None
+        self._unanswered: Unanswered | None = None
         self._answering: set[str] = set()
-        self._consumers = ((0, 0), 0.0)
+        self._consumers: tuple[Any, float] = (None, 0.0)
         self._begun = time.monotonic()
         self._progress: Any = None
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         if self.config.lockstep:
-            self.create_subscription(Header, self.config.answer_topic, self._on_answer, RECORDING)
+            self.create_subscription(Header, self.config.answer_topic, self._on_answer, ANSWERS)
         self._timer = self.create_timer(0.05, self._await_consumer, clock=self._steady)
 
     def _make_publishers(self) -> None:
@@ -91,25 +99,33 @@ class ReplayNode(Node):
     # -- waiting for a consumer -------------------------------------------------------------
 
     def _await_consumer(self) -> None:
-        """Begin once subscribers are there, and their number has settled."""
+        """Begin once consumers are there, and their number has settled.
+
+        In lockstep every topic needs one: a subscription that is discovered late would miss
+        messages, and the result would depend on chance.
+        """
         now = time.monotonic()
-        count = sum(p.get_subscription_count() for p in self._outputs.values())
+        counts = [p.get_subscription_count() for p in self._outputs.values()]
         answers = self.count_publishers(self.resolve_topic_name(self.config.answer_topic))
         before, since = self._consumers
-        if (count, answers) != before:
-            self._consumers = ((count, answers), now)
-        elif count and (answers or not self.config.lockstep) and now - since >= SETTLE:
+        if (counts, answers) != before:
+            self._consumers = ((counts, answers), now)
+        elif now - since >= SETTLE and (
+            (all(counts) and answers) if self.config.lockstep else any(counts)
+        ):
             self._begin()
             return
-        if now - self._begun > self.config.wait_timeout:
-            if self.config.lockstep:
-                self._fail(
-                    f'no consumer after {self.config.wait_timeout:g} s: {count} subscriptions, '
-                    f'{answers or "nobody"} to answer on {self.config.answer_topic}'
-                )
-            else:
-                self.get_logger().warning('nobody listens: playing all the same')
-                self._begin()
+        if now - self._begun <= self.config.wait_timeout:
+            return
+        deaf = [name for name, count in zip(self._outputs, counts, strict=True) if not count]
+        if self.config.lockstep and not (any(counts) and answers):
+            self._fail(
+                f'no consumer after {self.config.wait_timeout:g} s: {sum(counts)} subscriptions, '
+                f'{answers or "nobody"} to answer on {self.config.answer_topic}'
+            )
+            return
+        self.get_logger().warning(f'nobody listens to {", ".join(deaf)}: playing all the same')
+        self._begin()
 
     def _begin(self) -> None:
         self._answering = {name for name, p in self._outputs.items() if p.get_subscription_count()}
@@ -127,8 +143,8 @@ class ReplayNode(Node):
     def _tick(self) -> None:
         """Time has passed: a message may be due, or an answer overdue."""
         if self._unanswered is not None:
-            topic, since = self._unanswered
-            if time.monotonic() - since > self.config.answer_timeout:
+            topic = self._unanswered.topic
+            if time.monotonic() - self._unanswered.since > self.config.answer_timeout:
                 self._fail(
                     f'no answer on {self.config.answer_topic} within '
                     f'{self.config.answer_timeout:g} s to message {self.published[topic]} on '
@@ -137,8 +153,12 @@ class ReplayNode(Node):
             return
         self._advance()
 
-    def _on_answer(self, _: Header) -> None:
-        if self._unanswered is not None:
+    def _on_answer(self, answer: Header) -> None:
+        """Go on if this answers the message that was sent: answers to others may linger."""
+        if self._unanswered is None:
+            return
+        stamp = (answer.stamp.sec, answer.stamp.nanosec)
+        if stamp == self._unanswered.stamp:
             self._unanswered = None
             self._advance()
 
@@ -186,7 +206,9 @@ class ReplayNode(Node):
         self.published[message.topic] += 1
         self._progress.update()
         if self.config.lockstep and message.topic in self._answering:
-            self._unanswered = (message.topic, time.monotonic())
+            self._unanswered = Unanswered(
+                message.topic, header_stamp(message.data), time.monotonic()
+            )
             self._wake_in(1.0)
 
     # -- ending -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a node as a process, from its first parameter to its exit code."""
 
+import os
 import signal
 import sys
 import textwrap
@@ -50,25 +51,26 @@ def help_text(name: str, purpose: str, config_class: type) -> str:
 
 
 class Signals:
-    """SIGINT and SIGTERM: an interruption while a node is made, a note to be read afterwards.
+    """SIGINT and SIGTERM: the first is noted and acted on between callbacks, the second at once.
+
+    Nothing is interrupted half-way, not even compilation: an exception raised inside it can be
+    swallowed by the compiler's own callbacks.
 
     Attributes
     ----------
     received : bool
         Whether one has come.
-    spinning : bool
-        Set once callbacks run: from then on nothing is interrupted half-way.
     """
 
     def __init__(self) -> None:
-        self.received = self.spinning = False
+        self.received = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._receive)
 
     def _receive(self, *_: Any) -> None:
+        if self.received:
+            os._exit(130)
         self.received = True
-        if not self.spinning:
-            raise KeyboardInterrupt
 
 
 def run(
@@ -89,17 +91,15 @@ def run(
         node = make_node()
         executor = make_executor(node.executor_kind)
         executor.add_node(node)
-        signals.spinning = True
         while rclpy.ok() and not signals.received and not getattr(node, 'finished', False):
             executor.spin_once(timeout_sec=0.1)
         executor.remove_node(node)
     except ConfigurationError as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
-    except (ExternalShutdownException, KeyboardInterrupt):
+    except ExternalShutdownException:
         pass
     finally:
-        signals.spinning = True
         if node is not None:
             node.close()
             node.destroy_node()

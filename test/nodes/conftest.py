@@ -60,10 +60,12 @@ class Probe:
         return messages
 
     def publisher(self, kind, topic, qos=RELIABLE):
-        """Return a publisher that somebody is subscribed to."""
+        """Return a publisher that somebody is subscribed to, once what we collect is there too."""
         publisher = self.node.create_publisher(kind, topic, qos)
         self.wait(publisher.get_subscription_count, 60, f'a subscription to {topic}')
-        time.sleep(0.3)  # the subscriber has to find us too
+        for subscription in self.node.subscriptions:
+            self.wait(subscription.get_publisher_count, 60, subscription.topic_name)
+        time.sleep(0.5)  # the other side has to find us too
         return publisher
 
     def call(self, kind, service, request=None):
