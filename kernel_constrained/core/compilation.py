@@ -13,31 +13,35 @@ import numba
 FASTMATH = {'reassoc', 'contract', 'arcp', 'nsz'}
 
 
-def cache_folder() -> str:
-    """Folder of compiled code, one for each state of the sources of the core.
+def cache_folder(here: Path) -> str:
+    """Folder of compiled code, one for each state of the sources in ``here``.
 
     Numba notices a change of the file of a function, not one of the files of the functions it
     calls: after an update the old code would go on running.
     """
-    here = Path(__file__).parent
     digest = hashlib.sha256()
     for source in sorted(here.glob('*.py')):
         digest.update(source.read_bytes())
     return str(here / '__pycache__' / f'compiled-{digest.hexdigest()[:16]}')
 
 
-CACHE_FOLDER = cache_folder()
+CACHE_FOLDER = cache_folder(Path(__file__).parent)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function when it is first called, and keep the result on disk.
+
+    Callees are inlined by force: else a process that has just compiled them and one that loads
+    the caller from disk may run differently optimised copies, and differ in the last bit.
 
     Where the package cannot be written to, numba keeps it in the user's cache instead.
     """
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = CACHE_FOLDER
     try:
-        dispatcher: Callable[..., Any] = numba.njit(cache=True, fastmath=FASTMATH)(function)
+        dispatcher: Callable[..., Any] = numba.njit(
+            cache=True, fastmath=FASTMATH, forceinline=True
+        )(function)
     finally:
         numba.config.CACHE_DIR = before
     return dispatcher

@@ -27,6 +27,7 @@ KERNELS: dict[str, type[Gaussian] | type[Polynomial]] = {
     cls.name: cls for cls in (Gaussian, Polynomial)
 }
 FORMAT = 'kernel_constrained.PrimalDualLearner'
+NO_TRACE = np.empty((0, primal_dual.TRACE_HEADER))
 
 
 class DivergenceError(ArithmeticError):
@@ -52,6 +53,18 @@ class Trace(NamedTuple):
     loss: Array
     model_order: npt.NDArray[np.int64]
     dual_variable: Array
+
+
+def as_array(values: npt.ArrayLike) -> Array:
+    """Return contiguous writable doubles: for any other kind the stream would compile again."""
+    array: Array = np.ascontiguousarray(values, dtype=np.float64)
+    return array if array.flags.writeable else array.copy()
+
+
+def not_finite(name: str, values: Array) -> str:
+    """Say how many numbers are not finite; empty where all are."""
+    count = int(np.sum(~np.isfinite(values)))
+    return f'{name} holds {count} numbers that are not finite' if count else ''
 
 
 def choose_kernel(_: Any, __: Any, value: Any) -> None:
@@ -165,6 +178,7 @@ class PrimalDualLearner:
     _outputs: int = attrs.field(init=False, repr=False, default=0)
     _state: Array = attrs.field(init=False, repr=False, default=attrs.Factory(lambda: np.zeros(0)))
     _arrays: dict[str, Any] = attrs.field(init=False, repr=False, factory=dict)
+    _compiled_arguments: tuple[Any, ...] = attrs.field(init=False, repr=False, default=())
     _settings: Array = attrs.field(
         init=False, repr=False, default=attrs.Factory(lambda: np.zeros(0))
     )
@@ -195,7 +209,7 @@ class PrimalDualLearner:
             before the sample it names has been learned.
         """
         x, targets = self._checked_samples(X, y)
-        self._learn(x, targets, np.empty((0, primal_dual.TRACE_HEADER + self._outputs)))
+        self._learn(x, targets, NO_TRACE)
         return self
 
     def prequential(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Trace:
@@ -215,24 +229,33 @@ class PrimalDualLearner:
 
     def _learn(self, x: Array, targets: Array, trace: Array) -> None:
         """Run the compiled stream, with larger arrays as often as it asks for them."""
-        done, a = 0, self._arrays
-        while done < len(x):
-            count = primal_dual.stream(
-                self.kernel.code, a['kernel'], self._settings, self._state, a['points'],
-                a['weights'], a['factor'], a['scratch'], a['bits'], a['recent'], a['values'],
-                x[done:], targets[done:], trace[done:],
-            )  # fmt: skip
-            if count < 0:
-                sample = done - 1 - count
-                raise DivergenceError(
-                    f'the loss of sample {sample} of {len(x)} is beyond 1e200; '
-                    f'samples before it are learned. Lower step_size (now {self.step_size:g}): an '
-                    "explicit step in mode='paper' needs 2 step_size (1 + dual variable) < 2 "
-                    f'(dual variable now {self._state[primal_dual.DUAL]:g})'
-                )
-            done += count
-            if done < len(x):
-                self._allocate(2 * a['factor'].shape[0])
+        done, status = primal_dual.stream(*self._compiled_arguments, x, targets, trace)
+        while status == primal_dual.FULL:
+            self._allocate(2 * len(self._arrays['factor']))
+            more, status = primal_dual.stream(
+                *self._compiled_arguments, x[done:], targets[done:], trace[done:]
+            )
+            done += more
+        if status == primal_dual.NOT_FINITE:
+            raise ValueError(not_finite('X', x) or not_finite('y', targets))
+        if status == primal_dual.DIVERGED:
+            raise DivergenceError(
+                f'the loss of sample {done} of {len(x)} is beyond 1e200; samples before it are '
+                f'learned. Lower step_size (now {self.step_size:g}): an explicit step in '
+                "mode='paper' needs 2 step_size (1 + dual variable) < 2 "
+                f'(dual variable now {self._state[primal_dual.DUAL]:g})'
+            )
+
+    def warm_up(self, inputs: int = 1, outputs: int = 1) -> 'PrimalDualLearner':
+        """Compile everything now, so that the first sample does not wait for it; learn nothing.
+
+        The result is kept on disk: only the first start after an installation takes long.
+        """
+        spare = attrs.evolve(self)
+        x, y = np.zeros((2, inputs)), np.zeros((2, outputs))
+        spare.partial_fit(x, y).prequential(x, y)
+        spare.predict(x)
+        return self
 
     def predict(self, X: npt.ArrayLike) -> Array:
         """Predict ``X`` (n, p); returns (n,) or (n, q), like the targets learned from.
@@ -244,6 +267,8 @@ class PrimalDualLearner:
         """
         self._require_samples('predict')
         x, a = self._checked_inputs(X), self._arrays
+        if not np.isfinite(x).all():
+            raise ValueError(not_finite('X', x))
         out = np.empty((len(x), self._outputs))
         primal_dual.predict(
             self.kernel.code, a['kernel'], a['points'], a['weights'], a['scratch'], a['bits'],
@@ -407,6 +432,7 @@ class PrimalDualLearner:
             setattr(self, name, getattr(changed, name))
         if self._arrays:
             self._settings = self._compiled_settings()
+            self._collect_arguments()
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -486,31 +512,41 @@ class PrimalDualLearner:
             new[: len(old), :width] = old[:, :width]
             self._arrays[name] = new
         self._arrays['bits'] = np.zeros(stride, dtype=np.int64)
+        self._collect_arguments()
+
+    def _collect_arguments(self) -> None:
+        """Keep the arguments of the stream that stay the same from call to call."""
+        a = self._arrays
+        self._compiled_arguments = (
+            self.kernel.code, a['kernel'], self._settings, self._state, a['points'], a['weights'],
+            a['factor'], a['scratch'], a['bits'], a['recent'], a['values'],
+        )  # fmt: skip
 
     def _checked_samples(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Array]:
-        """Return X (n, p) and y (n, q) as arrays, or raise before anything has changed."""
-        targets = np.asarray(y, dtype=np.float64)
+        """Return X (n, p) and y (n, q) as arrays, or raise before anything has changed.
+
+        What has been learned already leaves the check for finite numbers to the stream.
+        """
+        x, targets = self._checked_inputs(X), as_array(y)
         flat = targets.ndim == 1
-        targets = targets.reshape(-1, 1) if flat else targets
-        x = self._checked_inputs(X)
+        if flat:
+            targets = targets.reshape(-1, 1)
         if targets.ndim != 2 or len(targets) != len(x) or targets.shape[1] == 0:
             raise ValueError(
                 f'y must have shape ({len(x)},) or ({len(x)}, q), a row for each of the {len(x)} '
                 f'rows of X (got {np.shape(y)})'
             )
-        if not np.isfinite(targets).all():
-            raise ValueError(
-                f'y holds {np.sum(~np.isfinite(targets))} numbers that are not finite'
-            )
         if not self._arrays:
+            if not (np.isfinite(x).all() and np.isfinite(targets).all()):
+                raise ValueError(not_finite('X or y', np.hstack([x, targets])))
             self._flat, self._outputs = flat, targets.shape[1]
             self._start(x.shape[1])
         elif targets.shape[1] != self._outputs:
             raise ValueError(f'y must have {self._outputs} columns (got {targets.shape[1]})')
-        return x, np.ascontiguousarray(targets)
+        return x, targets
 
     def _checked_inputs(self, X: npt.ArrayLike) -> Array:
-        x = np.ascontiguousarray(X, dtype=np.float64)
+        x = as_array(X)
         if x.ndim != 2 or x.shape[1] == 0:
             raise ValueError(f'X must have shape (n, p) with p >= 1 (got {np.shape(X)})')
         if self._arrays and x.shape[1] != len(self._arrays['points']):
@@ -518,8 +554,6 @@ class PrimalDualLearner:
                 f'X must have {len(self._arrays["points"])} columns, as what was learned from '
                 f'(got {x.shape[1]})'
             )
-        if not np.isfinite(x).all():
-            raise ValueError(f'X holds {np.sum(~np.isfinite(x))} numbers that are not finite')
         return x
 
     def _require_samples(self, what: str) -> None:

@@ -16,6 +16,9 @@ from kernel_constrained.core.losses import squared_loss, squared_loss_shrinkage
 
 DEFAULT, PAPER, PENALTY = 0.0, 1.0, 2.0
 
+# How a call of the stream ended.
+LEARNED, FULL, DIVERGED, NOT_FINITE = range(4)
+
 # Entries of the state array.
 DUAL, THRESHOLD, COUNT, ORDER, OVERSPENT = range(5)
 
@@ -52,6 +55,16 @@ def settings_of(a):
         a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
         a[14], a[15], a[16],
     )  # fmt: skip
+
+
+@compiled
+def all_finite(table):
+    """Whether every number of a matrix is finite."""
+    finite = True
+    for i in range(table.shape[0]):
+        for c in range(table.shape[1]):
+            finite &= math.isfinite(table[i, c])
+    return finite
 
 
 @compiled
@@ -163,9 +176,12 @@ def stream(
 ):  # fmt: skip
     """Learn from samples ``x`` (n, p), ``y`` (n, q), one after the other.
 
-    Returns how many were learned: fewer than n where the arrays must grow first, and minus one
-    minus that number where the iterate has diverged.
+    Returns how many were learned, and how it ended: all of them, or none because of a number
+    that is not finite, or those before one for which the arrays must grow or whose loss shows
+    that the iterate has diverged.
     """
+    if not (all_finite(x) and all_finite(y)):
+        return 0, NOT_FINITE
     s = settings_of(settings)
     d = Dictionary(
         kernel_code, kernel_parameters, points, weights, factor,
@@ -177,12 +193,12 @@ def stream(
     order = int(state[ORDER])
     for i in range(x.shape[0]):
         if order == factor.shape[0]:
-            return i
+            return i, FULL
         kernel_vector(kernel_code, kernel_parameters, points, x[i], order, d.k, bits)
         evaluate(d, order, f)
         loss = squared_loss(predicting, y[i])
         if not loss < 1e200:
-            return -1 - i
+            return i, DIVERGED
         if trace.shape[0] > 0:
             trace[i, TRACE_HEADER:] = predicting
         eta = s.step_size / math.sqrt(1.0 + state[COUNT] / s.decay_after)
@@ -205,7 +221,7 @@ def stream(
         state[ORDER] = order
         if trace.shape[0] > 0:
             trace[i, LOSS], trace[i, TRACE_ORDER], trace[i, TRACE_DUAL] = loss, order, state[DUAL]
-    return x.shape[0]
+    return x.shape[0], LEARNED
 
 
 @compiled

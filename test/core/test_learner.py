@@ -12,6 +12,7 @@ from kernel_constrained.core import (
     DivergenceError,
     Gaussian,
     Polynomial,
+    primal_dual,
     PrimalDualLearner,
 )
 from kernel_constrained.data import lidar_split, load_lidar
@@ -173,6 +174,31 @@ def test_bad_samples_are_refused_before_anything_changes(x, y, message):
     after = fitted.to_parts()
     assert before[0] == after[0]
     assert all(np.array_equal(before[1][k], after[1][k]) for k in before[1])
+
+
+def test_the_first_samples_are_refused_too_and_leave_nothing_behind():
+    fresh = learner()
+    with pytest.raises(ValueError, match='holds 1 numbers that are not finite'):
+        fresh.partial_fit([[0.0, np.nan]], [1.0])
+    fresh.partial_fit([[0.0]], [[1.0, 2.0]])  # other shapes than those refused
+
+
+def test_read_only_and_foreign_arrays_are_taken_without_compiling_again():
+    x, y = stream(50)
+    expected = learner().partial_fit(x, y).predict(x)
+    before = len(primal_dual.stream.signatures)
+    for given in (np.asfortranarray(x), x.tolist(), x[::-1][::-1], np.broadcast_to(x, x.shape)):
+        assert np.array_equal(learner().partial_fit(given, y).predict(given), expected)
+    assert len(primal_dual.stream.signatures) == before
+
+
+def test_warming_up_learns_nothing():
+    warm = learner(mode='paper').warm_up(inputs=2)
+    assert (warm.samples_, warm.model_order_) == (0, 0)
+    x, y = stream(50)
+    assert np.array_equal(
+        warm.partial_fit(x, y).weights_, learner(mode='paper').partial_fit(x, y).weights_
+    )
 
 
 def test_predicting_before_learning_says_what_to_do():
