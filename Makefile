@@ -14,13 +14,13 @@ demo: $(STAMP)
 demo-scans: $(STAMP) $(KILLIAN)
 	$(BIN)/python -m kernel_constrained demo scans --output $(OUTPUT)/scans
 
-test: $(STAMP) $(KILLIAN)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+test: lint $(KILLIAN)
 	$(BIN)/python -m pytest test
 
 lint: $(STAMP)
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 $(STAMP): setup.py
 	$(PYTHON) -m venv $(VENV)

@@ -19,6 +19,7 @@ COMMANDS = {
     'filter_node': 'nodes.filter_node',
     'replay_node': 'nodes.replay_node',
     'record_node': 'nodes.record_node',
+    'convert': 'offline.convert',
     'demo': 'offline.demo',
 }
 
@@ -45,8 +46,8 @@ setup(
     extras_require={
         'ros': ROS_WHEELS,
         'test': [
-            'pytest', 'hypothesis', 'cvxpy', 'clarabel', 'ruff', 'colcon-common-extensions',
-            'ros-ament-package', 'setuptools>=70.1,<80',
+            'pytest', 'hypothesis', 'cvxpy', 'clarabel', 'ruff', 'mypy',
+            'colcon-common-extensions', 'ros-ament-package', 'setuptools>=70.1,<80',
         ],
     },
     entry_points={

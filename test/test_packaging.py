@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-EXECUTABLES = ('filter_node', 'replay_node', 'record_node', 'demo')
+EXECUTABLES = ('filter_node', 'replay_node', 'record_node', 'convert', 'demo')
 CONFIG = sorted(path.name for path in (REPOSITORY / 'config').glob('*.yaml'))
 LAUNCH = sorted(path.name for path in (REPOSITORY / 'launch').glob('*.launch.py'))
 

@@ -36,12 +36,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Where the package cannot be written to, numba keeps it in the user's cache instead.
     """
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = CACHE_FOLDER
+    settings: Any = numba.config  # its names are made when it is imported
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = CACHE_FOLDER
     try:
         dispatcher: Callable[..., Any] = numba.njit(
             cache=True, fastmath=FASTMATH, forceinline=True
         )(function)
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before
     return dispatcher

@@ -34,7 +34,7 @@ class ManagedNode(LifecycleNode):
 
     def __init__(self, name: str, config_class: type, **arguments: Any) -> None:
         super().__init__(name, **arguments)
-        self.config = declare(self, config_class)
+        self.config: Any = declare(self, config_class)
         self.executor_kind: str = self.config.executor
         self.received: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()

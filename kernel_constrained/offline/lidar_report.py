@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kernel_constrained.bags import LidarRecording, RecordingError
@@ -119,7 +120,7 @@ def draw(
     figure.savefig(path, dpi=120)
 
 
-def draw_curve(axes: object, last: EpochFigures, model: ScanFilter, seed: int) -> None:
+def draw_curve(axes: Axes, last: EpochFigures, model: ScanFilter, seed: int) -> None:
     """Draw data, fitted curve, dictionary points and the band of the tail."""
     lidar, split = load_lidar(), lidar_split(seed)
     grid = np.linspace(RANGE_MIN, RANGE_MAX, 661)

@@ -81,12 +81,11 @@ class NaiveLearner:
         residual, mu, z = f[:q] - y, self.mu, self.z
         loss_of_average = np.sum((f[q:] - y) ** 2)
 
-        def objective(s):  # the implicit step along the residual, by brute force below
-            loss = s**2 * (residual @ residual)
-            moved = (1 - s) ** 2 * (residual @ residual) / (2 * self.eta * kappa)
-            return moved + loss + mu * max(loss - z, 0.0)
+        def slope(s):  # of |f - f_t|^2 / 2 eta + loss + mu (loss - z)_+ along the residual
+            tail = s**2 * (residual @ residual) > z
+            return -(1 - s) / (self.eta * kappa) + 2 * s * (1 + mu * tail)
 
-        s = minimise_convex(objective)
+        s = root_of_increasing(slope)
         iterate = np.vstack([(1 - self.eta * self.lam) * self.weights[:, :q],
                              (s - 1) * residual / kappa])  # fmt: skip
         if self.constraint:
@@ -99,13 +98,9 @@ class NaiveLearner:
         return np.hstack([iterate, mean])
 
 
-def minimise_convex(objective, low=0.0, high=1.0):
-    """Minimum of a convex function of one number by golden section."""
-    ratio = (np.sqrt(5) - 1) / 2
-    for _ in range(90):
-        a, b = high - ratio * (high - low), low + ratio * (high - low)
-        if objective(a) < objective(b):
-            high = b
-        else:
-            low = a
+def root_of_increasing(function, low=0.0, high=1.0):
+    """Where an increasing function changes sign, by bisection; it may jump there."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if function(middle) > 0 else (middle, high)
     return (low + high) / 2
