@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import textwrap
+import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -73,6 +74,19 @@ class Signals:
         self.received = True
 
 
+def spin_once(executor: Executor, node: Any) -> None:
+    """Let one callback run; what it raises is logged, and the node goes on.
+
+    Our own callbacks raise nothing; rclpy's do, in Jazzy the one for an invalid transition.
+    """
+    try:
+        executor.spin_once(timeout_sec=0.1)
+    except (ConfigurationError, ExternalShutdownException):
+        raise
+    except Exception:
+        node.get_logger().error(f'a callback failed:\n{traceback.format_exc()}')
+
+
 def run(
     make_node: Callable[[], Any], name: str, purpose: str, config_class: type, args: Any = None
 ) -> int:
@@ -92,7 +106,7 @@ def run(
         executor = make_executor(node.executor_kind)
         executor.add_node(node)
         while rclpy.ok() and not signals.received and not getattr(node, 'finished', False):
-            executor.spin_once(timeout_sec=0.1)
+            spin_once(executor, node)
         executor.remove_node(node)
     except ConfigurationError as error:
         print(f'error: {error}', file=sys.stderr)

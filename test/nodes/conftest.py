@@ -45,7 +45,8 @@ class Probe:
         """Spin until ``condition()`` holds; fail after ``seconds``."""
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, f'{what} was not met within {seconds} s'
+            if time.monotonic() > end:
+                raise TimeoutError(f'{what} was not met within {seconds} s')
             self.executor.spin_once(timeout_sec=0.05)
 
     def spin(self, seconds):

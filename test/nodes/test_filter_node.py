@@ -267,7 +267,11 @@ def test_lifecycle_without_autostart_goes_through_every_state(probe, start):
 
     with ended_by(process):
         assert state() == State.PRIMARY_STATE_UNCONFIGURED
-        assert not change(Transition.TRANSITION_ACTIVATE), 'not before it is configured'
+        try:
+            assert not change(Transition.TRANSITION_ACTIVATE), 'not before it is configured'
+        except TimeoutError:  # rclpy of Jazzy raises instead of answering
+            assert 'Transition is not registered' in process.text
+        assert state() == State.PRIMARY_STATE_UNCONFIGURED
         for _ in range(2):
             assert change(Transition.TRANSITION_CONFIGURE)
             assert state() == State.PRIMARY_STATE_INACTIVE
