@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 KILLIAN := $(VENV)/.killian
 OUTPUT ?= out
 
-.PHONY: demo demo-scans test lint clean
+.PHONY: demo demo-scans test lint benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo lidar --output $(OUTPUT)/lidar
@@ -16,6 +16,9 @@ demo-scans: $(STAMP) $(KILLIAN)
 
 test: lint $(KILLIAN)
 	$(BIN)/python -m pytest test
+
+benchmark: $(STAMP)
+	$(BIN)/python test/benchmark/cost_against_order.py --output $(OUTPUT)/benchmark
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
