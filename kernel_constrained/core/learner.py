@@ -271,7 +271,7 @@ class PrimalDualLearner:
             raise ValueError(not_finite('X', x))
         out = np.empty((len(x), self._outputs))
         primal_dual.predict(
-            self.kernel.code, a['kernel'], a['points'], a['weights'], a['scratch'], a['bits'],
+            self._settings, a['points'], a['weights'], a['factor'], a['scratch'],
             self.model_order_, x, out,
         )  # fmt: skip
         return self._shaped(out)
@@ -453,6 +453,9 @@ class PrimalDualLearner:
         bound = self.constraint or CVaR()
         return np.array(
             primal_dual.Settings(
+                kernel_0=float(self.kernel.parameters[0]),
+                kernel_1=float(self.kernel.parameters[1]),
+                kernel_code=float(self.kernel.code),
                 mode=MODES[self.mode],
                 step_size=self.step_size,
                 decay_after=self.decay_after,
@@ -481,12 +484,10 @@ class PrimalDualLearner:
         if self.constraint is not None:
             self._state[primal_dual.THRESHOLD] = self.constraint.tolerance
         self._arrays = {
-            'kernel': self.kernel.parameters,
             'points': np.zeros((inputs, 0)),
             'weights': np.zeros((functions, 0)),
             'factor': np.zeros((0, 0)),
-            'scratch': np.zeros((4, 0)),
-            'values': np.zeros((2, functions)),
+            'scratch': np.zeros((5, 0)),
             'recent': np.zeros(self.loss_window),
         }
         self._allocate(64)
@@ -511,15 +512,14 @@ class PrimalDualLearner:
             width = min(old.shape[1], stride)
             new[: len(old), :width] = old[:, :width]
             self._arrays[name] = new
-        self._arrays['bits'] = np.zeros(stride, dtype=np.int64)
         self._collect_arguments()
 
     def _collect_arguments(self) -> None:
         """Keep the arguments of the stream that stay the same from call to call."""
         a = self._arrays
         self._compiled_arguments = (
-            self.kernel.code, a['kernel'], self._settings, self._state, a['points'], a['weights'],
-            a['factor'], a['scratch'], a['bits'], a['recent'], a['values'],
+            self._settings, self._state, a['points'], a['weights'], a['factor'], a['scratch'],
+            a['recent'],
         )  # fmt: skip
 
     def _checked_samples(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Array]:

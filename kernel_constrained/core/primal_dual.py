@@ -9,6 +9,8 @@ paper's, and the penalty method. Why the default differs from the paper is in ``
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from kernel_constrained.core.compilation import compiled
 from kernel_constrained.core.kernels import kernel_at, kernel_vector, whole_vectors
 from kernel_constrained.core.komp import add_atom, compress, Dictionary
@@ -27,8 +29,11 @@ LOSS, TRACE_ORDER, TRACE_DUAL, TRACE_HEADER = range(4)
 
 
 class Settings(NamedTuple):
-    """What the compiled step needs of the configuration, all floats."""
+    """What the compiled step needs of the configuration, all floats; the kernel's come first."""
 
+    kernel_0: float
+    kernel_1: float
+    kernel_code: float
     mode: float
     step_size: float
     decay_after: float
@@ -50,10 +55,19 @@ class Settings(NamedTuple):
 
 @compiled
 def settings_of(a):
-    """Read settings from an array: one argument is cheaper to pass from Python than seventeen."""
+    """Read settings from an array: one argument is cheaper to pass from Python than twenty."""
     return Settings(
         a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
-        a[14], a[15], a[16],
+        a[14], a[15], a[16], a[17], a[18], a[19],
+    )  # fmt: skip
+
+
+@compiled
+def dictionary_of(settings, points, weights, factor, scratch):
+    """Put the arrays of a learner together; ``scratch`` has five rows."""
+    return Dictionary(
+        int(settings[2]), settings[:2], points, weights, factor,
+        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4].view(np.int64),
     )  # fmt: skip
 
 
@@ -170,10 +184,7 @@ def penalty_step(d, s, state, order, eta, norm, values, y, loss, coefficients):
 
 
 @compiled
-def stream(
-    kernel_code, kernel_parameters, settings, state, points, weights, factor, scratch, bits,
-    recent, values, x, y, trace,
-):  # fmt: skip
+def stream(settings, state, points, weights, factor, scratch, recent, x, y, trace):
     """Learn from samples ``x`` (n, p), ``y`` (n, q), one after the other.
 
     Returns how many were learned, and how it ended: all of them, or none because of a number
@@ -183,18 +194,15 @@ def stream(
     if not (all_finite(x) and all_finite(y)):
         return 0, NOT_FINITE
     s = settings_of(settings)
-    d = Dictionary(
-        kernel_code, kernel_parameters, points, weights, factor,
-        scratch[0], scratch[1], scratch[2], scratch[3], bits,
-    )  # fmt: skip
+    d = dictionary_of(settings, points, weights, factor, scratch)
     outputs = y.shape[1]
-    f, coefficients = values[0], values[1]
+    f, coefficients = np.empty(weights.shape[0]), np.empty(weights.shape[0])
     predicting = f[f.shape[0] - outputs :]  # the averages where there are, else the iterates
     order = int(state[ORDER])
     for i in range(x.shape[0]):
         if order == factor.shape[0]:
             return i, FULL
-        kernel_vector(kernel_code, kernel_parameters, points, x[i], order, d.k, bits)
+        kernel_vector(d.kernel_code, d.kernel_parameters, points, x[i], order, d.k, d.bits)
         evaluate(d, order, f)
         loss = squared_loss(predicting, y[i])
         if not loss < 1e200:
@@ -202,7 +210,7 @@ def stream(
         if trace.shape[0] > 0:
             trace[i, TRACE_HEADER:] = predicting
         eta = s.step_size / math.sqrt(1.0 + state[COUNT] / s.decay_after)
-        norm = kernel_at(kernel_code, kernel_parameters, x[i])
+        norm = kernel_at(d.kernel_code, d.kernel_parameters, x[i])
 
         if s.mode == DEFAULT:
             default_step(d, s, state, order, eta, norm, f, y[i], loss, coefficients)
@@ -225,15 +233,11 @@ def stream(
 
 
 @compiled
-def predict(kernel_code, kernel_parameters, points, weights, scratch, bits, order, x, out):
+def predict(settings, points, weights, factor, scratch, order, x, out):
     """Fill ``out`` (n, q) with the last q functions at ``x`` (n, p), as the stream does it."""
-    first = weights.shape[0] - out.shape[1]
-    k = scratch[1]
+    d = dictionary_of(settings, points, weights, factor, scratch)
+    values = np.empty(weights.shape[0])
     for i in range(x.shape[0]):
-        kernel_vector(kernel_code, kernel_parameters, points, x[i], order, k, bits)
-        for c in range(out.shape[1]):
-            row = weights[first + c]
-            total = 0.0
-            for j in range(whole_vectors(order)):
-                total += row[j] * k[j]
-            out[i, c] = total
+        kernel_vector(d.kernel_code, d.kernel_parameters, points, x[i], order, d.k, d.bits)
+        evaluate(d, order, values)
+        out[i] = values[values.shape[0] - out.shape[1] :]

@@ -84,8 +84,8 @@ def floor(x, y, parsimony, repetitions):
     fitted = learner(parsimony, mode='paper').partial_fit(x, y)
     a, times = fitted._arrays, []
     arguments = (
-        fitted.kernel.code, a['kernel'], a['points'], a['factor'], a['scratch'][1],
-        a['scratch'][2], a['bits'], x, fitted.model_order_,
+        fitted.kernel.code, fitted.kernel.parameters, a['points'], a['factor'], a['scratch'][1],
+        a['scratch'][2], a['scratch'][4].view(np.int64), x, fitted.model_order_,
     )  # fmt: skip
     floor_loop(1, *arguments)
     for _ in range(repetitions):
