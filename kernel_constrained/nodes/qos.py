@@ -5,6 +5,9 @@
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions, QoSPolicyKind
 
+# Seconds after one side of a connection has found the other in which the other finds it too.
+SETTLE = 0.5
+
 # What sensors are published with and subscribed to: better lost than late.
 SENSOR_DATA = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=10, reliability=ReliabilityPolicy.BEST_EFFORT

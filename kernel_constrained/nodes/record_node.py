@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record node: topics to a rosbag2, where there is no ``ros2 bag record``."""
 
+import time
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,7 +16,7 @@ from kernel_constrained.bags.writing import BagWriter
 from kernel_constrained.configuration import ConfigurationError
 from kernel_constrained.nodes.messages import message_class
 from kernel_constrained.nodes.parameters import declare
-from kernel_constrained.nodes.qos import ANSWERS, RECORDING, SENSOR_DATA
+from kernel_constrained.nodes.qos import ANSWERS, RECORDING, SENSOR_DATA, SETTLE
 from kernel_constrained.nodes.running import run
 
 PURPOSE = 'Records topics to a rosbag2 (mcap or db3).'
@@ -39,6 +40,8 @@ class RecordNode(Node):
         except RecordingError as error:
             raise ConfigurationError(str(error)) from error
         self._missing = {self.resolve_topic_name(name) for name in self.config.topics}
+        self._inputs: list[Any] = []
+        self._connected: float | None = None
         self._timer = self.create_timer(0.05, self._look_for_topics)
 
     def _look_for_topics(self) -> None:
@@ -48,16 +51,27 @@ class RecordNode(Node):
             kind = message_class(known[name][0])
             if kind is None:
                 raise ConfigurationError(f'{name}: no {known[name][0]} installed')
-            self.create_subscription(
+            subscription = self.create_subscription(
                 kind, name, self._recorder(name, known[name][0]), self._matching_qos(name),
                 raw=True,
             )  # fmt: skip
+            self._inputs.append(subscription)
             self._missing.discard(name)
         answers = self.config.answer_topic
         if self._missing or (
             answers and not self.count_publishers(self.resolve_topic_name(answers))
         ):
             return
+        # Known is not connected: what a publisher sends before that is lost.
+        if not all(subscription.get_publisher_count() for subscription in self._inputs):
+            return
+        if self._connected is None:
+            self._connected = time.monotonic()
+        if time.monotonic() - self._connected >= SETTLE:
+            self._be_ready(answers)
+
+    def _be_ready(self, answers: str) -> None:
+        """Begin to pass answers on: a replay in lockstep that waits for them may begin."""
         self.destroy_timer(self._timer)
         if answers:
             self._processed = self.create_publisher(Header, '~/processed', ANSWERS)

@@ -19,11 +19,8 @@ from kernel_constrained.bags.replay import Pace, ReplayConfig
 from kernel_constrained.configuration import ConfigurationError
 from kernel_constrained.nodes.messages import header_stamp, message_class
 from kernel_constrained.nodes.parameters import declare
-from kernel_constrained.nodes.qos import ANSWERS, overridable, RECORDING
+from kernel_constrained.nodes.qos import ANSWERS, overridable, RECORDING, SETTLE
 from kernel_constrained.nodes.running import run
-
-# Once a subscriber is there, others may follow: discovery is given this long, in seconds.
-SETTLE = 0.5
 
 # Messages per second at rate 0 without lockstep: DDS gives no back pressure through to a
 # callback, and a subscriber in Python takes about twice as many before it loses some.
