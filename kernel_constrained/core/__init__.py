@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mathematics: kernels, KOMP and projected stochastic primal-dual learning."""
 
-from kernel_constrained.core.constraints import conditional_value_at_risk, CVaR
+from kernel_constrained.core.constraints import conditional_value_at_risk, CVaR, Expectation
 from kernel_constrained.core.kernels import Gaussian, Polynomial
 from kernel_constrained.core.learner import DivergenceError, PrimalDualLearner, Trace
 
@@ -10,6 +10,7 @@ __all__ = [
     'conditional_value_at_risk',
     'CVaR',
     'DivergenceError',
+    'Expectation',
     'Gaussian',
     'Polynomial',
     'PrimalDualLearner',

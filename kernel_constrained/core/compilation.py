@@ -31,17 +31,29 @@ CACHE_FOLDER = cache_folder(Path(__file__).parent)
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function when it is first called, and keep the result on disk.
 
-    Callees are inlined by force: else a process that has just compiled them and one that loads
-    the caller from disk may run differently optimised copies, and differ in the last bit.
+    It may make no array. References are not counted (``_nrt``): arrays belong to the caller, and
+    counting costs more than a small step itself. Callees are inlined by force: else a process
+    that has just compiled them and one that loads the caller from disk may run differently
+    optimised copies, and differ in the last bit.
 
-    Where the package cannot be written to, numba keeps it in the user's cache instead.
+    Where the package cannot be written to, numba keeps the result in the user's cache instead.
     """
+    return compile_with(function, forceinline=True, _nrt=False)
+
+
+def compiled_allocating(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile like :func:`compiled` a function that makes arrays of its own."""
+    return compile_with(function)
+
+
+def compile_with(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile with what all our functions have in common."""
     settings: Any = numba.config  # its names are made when it is imported
     before = settings.CACHE_DIR
     settings.CACHE_DIR = CACHE_FOLDER
     try:
         dispatcher: Callable[..., Any] = numba.njit(
-            cache=True, fastmath=FASTMATH, forceinline=True
+            cache=True, fastmath=FASTMATH, error_model='numpy', **options
         )(function)
     finally:
         settings.CACHE_DIR = before

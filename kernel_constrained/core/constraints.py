@@ -1,8 +1,9 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""The constraint on the tail of the loss, and the empirical measure of it."""
+"""Constraints on the loss, and the empirical measure of its tail."""
 
 import math
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -34,6 +35,8 @@ class CVaR:
     )
     smoothing: float = parameter(0.0, 'softplus temperature in mode paper', low=0.0)
 
+    name: ClassVar[str] = 'cvar'
+
     @property
     def collapsed_offset(self) -> float:
         """What Eq. (23) adds to the loss of a single sample.
@@ -42,9 +45,31 @@ class CVaR:
         ``c = log(alpha / (1 - alpha)) - log(alpha) / (1 - alpha)``: 3.25 at 0.9, 5.60 at 0.99.
         """
         alpha = self.significance
-        if self.smoothing == 0.0:
+        if self.smoothing == 0.0 or alpha == 0.0:
             return 0.0
         return self.smoothing * (math.log(alpha / (1 - alpha)) - math.log(alpha) / (1 - alpha))
+
+
+@attrs.frozen
+class Expectation:
+    """Mean of the loss at most ``tolerance`` (Koppel et al., Eq. 2): the CVaR at level 0.
+
+    Parameters
+    ----------
+    tolerance
+        The bound, in the units of the loss.
+    """
+
+    tolerance: float = parameter(
+        1.0, 'bound on the mean loss', unit='loss', low=1e-12, runtime=True
+    )
+
+    name: ClassVar[str] = 'expectation'
+    significance: ClassVar[float] = 0.0
+    smoothing: ClassVar[float] = 0.0
+
+
+Constraint = CVaR | Expectation
 
 
 def conditional_value_at_risk(losses: npt.ArrayLike, significance: float) -> float:

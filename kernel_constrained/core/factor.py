@@ -54,6 +54,36 @@ def project(factor, k, order, projection):
 
 
 @compiled
+def coordinates(factor, k, order, c):
+    """Fill ``c = S k``, orthonormal coordinates of ``k(x)``; return their squared norm."""
+    squared = 0.0
+    i = 0
+    while i + 4 <= order:
+        row0, row1, row2, row3 = factor[i], factor[i + 1], factor[i + 2], factor[i + 3]
+        c0 = c1 = c2 = c3 = 0.0
+        for j in range(whole_vectors(i + 4)):
+            value = k[j]
+            c0 += row0[j] * value
+            c1 += row1[j] * value
+            c2 += row2[j] * value
+            c3 += row3[j] * value
+        c[i], c[i + 1], c[i + 2], c[i + 3] = c0, c1, c2, c3
+        squared += c0 * c0 + c1 * c1 + c2 * c2 + c3 * c3
+        i += 4
+    while i < order:
+        row = factor[i]
+        total = 0.0
+        for j in range(whole_vectors(i + 1)):
+            total += row[j] * k[j]
+        c[i] = total
+        squared += total * total
+        i += 1
+    for j in range(order, whole_vectors(order)):
+        c[j] = 0.0
+    return squared
+
+
+@compiled
 def append_atom(factor, diagonal, projection, gap, order):
     """Add the last row for an atom with ``projection = K^-1 k`` and Schur complement ``gap``.
 
@@ -69,8 +99,10 @@ def append_atom(factor, diagonal, projection, gap, order):
 
 
 @compiled
-def remove_atom(factor, diagonal, j, order, carry):
+def remove_atom(factor, diagonal, j, order, carry, rotations):
     """Remove atom ``j``; on return ``carry = K^-1 e_j / sqrt((K^-1)_jj)`` in the old numbering.
+
+    ``rotations`` (2, stride) receives cosine and sine of the rotation that row ``i`` took part in.
 
     Row ``j`` is carried down by Givens rotations, each of which clears column ``j`` of the next
     row; what arrives at the bottom is the only row left with an entry in column ``j``, and is
@@ -85,6 +117,7 @@ def remove_atom(factor, diagonal, j, order, carry):
         inverse = 1.0 / math.sqrt(cosine * cosine + sine * sine)
         cosine *= inverse
         sine *= inverse
+        rotations[0, i], rotations[1, i] = cosine, sine
         for c in range(j):
             value, carried = row[c], carry[c]
             above[c] = cosine * value - sine * carried

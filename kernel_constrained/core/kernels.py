@@ -151,6 +151,19 @@ def kernel_vector(code, parameters, points, x, order, out, bits):
 
 
 @compiled
+def kernel_of_pair(code, parameters, a, b):
+    """Kernel of ``a`` (p,) and ``b`` (p,)."""
+    total = 0.0
+    if code == 0:
+        for c in range(a.shape[0]):
+            total += (a[c] - b[c]) ** 2
+        return math.exp(parameters[0] * total)
+    for c in range(a.shape[0]):
+        total += a[c] * b[c]
+    return (total + parameters[0]) ** int(parameters[1])
+
+
+@compiled
 def kernel_at(code, parameters, x):
     """Kernel of ``x`` (p,) with itself."""
     if code == 0:

@@ -28,10 +28,12 @@ class Dictionary(NamedTuple):
     weights: np.ndarray  # (functions, stride): one function a row
     factor: np.ndarray  # (capacity, stride): inverse Cholesky factor S
     diagonal: np.ndarray  # (stride,): diagonal of K^-1
-    k: np.ndarray  # (stride,): kernel vector of the newest sample
+    late: np.ndarray  # (stride,): update that the covariance has yet to receive
     projection: np.ndarray  # (stride,): K^-1 k, and scratch of a removal
     cost: np.ndarray  # (stride,): removal costs
     bits: np.ndarray  # (stride,): int64 scratch of the exponential
+    rotations: np.ndarray  # (2, stride): rotations of a removal
+    coordinates: np.ndarray  # (stride,): orthonormal coordinates of the newest sample
 
 
 @compiled
@@ -71,15 +73,15 @@ def is_cheapest(d, order, newcomer, gap):
 
 
 @compiled
-def add_atom(d, x, coefficients, order, budget):
+def add_atom(d, x, k, coefficients, order, budget):
     """Add ``coefficients[f] * k(x, .)`` to each function ``f``; return (order, error spent).
 
-    The error is squared; ``d.k`` must hold the kernel vector of ``x``. The fast path: where the
+    The error is squared; ``k`` is the kernel vector of ``x``. The fast path: where the
     newcomer is the cheapest of all and fits the budget, it is projected at once and nothing but
     the weights changes.
     """
     norm = kernel_at(d.kernel_code, d.kernel_parameters, x) * (1.0 + NUGGET)
-    gap = norm - project(d.factor, d.k, order, d.projection)
+    gap = norm - project(d.factor, k, order, d.projection)
     squared = 0.0
     for f in range(coefficients.shape[0]):
         squared += coefficients[f] * coefficients[f]
@@ -94,17 +96,33 @@ def add_atom(d, x, coefficients, order, budget):
                 row[j] += coefficients[f] * d.projection[j]
         return order, newcomer
     append_atom(d.factor, d.diagonal, d.projection, gap, order)
-    for c in range(d.points.shape[0]):
-        d.points[c, order] = x[c]
+    append_point(d, x, order)
     for f in range(coefficients.shape[0]):
         d.weights[f, order] = coefficients[f]
     return order + 1, 0.0
 
 
 @compiled
+def append_point(d, x, order):
+    """Keep the coordinates of a new atom."""
+    for c in range(d.points.shape[0]):
+        d.points[c, order] = x[c]
+
+
+@compiled
+def remove_point(d, j, order):
+    """Close the gap that atom ``j`` leaves in the coordinates."""
+    for c in range(d.points.shape[0]):
+        row = d.points[c]
+        for i in range(j, order - 1):
+            row[i] = row[i + 1]
+        row[order - 1] = 0.0
+
+
+@compiled
 def drop_atom(d, j, order):
     """Remove atom ``j`` and project every function on what is left; return the new order."""
-    remove_atom(d.factor, d.diagonal, j, order, d.projection)
+    remove_atom(d.factor, d.diagonal, j, order, d.projection, d.rotations)
     for f in range(d.weights.shape[0]):
         row = d.weights[f]
         scale = row[j] / d.projection[j]
@@ -113,11 +131,7 @@ def drop_atom(d, j, order):
         for i in range(j, order - 1):
             row[i] = row[i + 1]
         row[order - 1] = 0.0
-    for c in range(d.points.shape[0]):
-        row = d.points[c]
-        for i in range(j, order - 1):
-            row[i] = row[i + 1]
-        row[order - 1] = 0.0
+    remove_point(d, j, order)
     return order - 1
 
 

@@ -3,6 +3,7 @@
 """The learner a person uses: scikit-learn's conventions around the compiled stream."""
 
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,22 +13,30 @@ import numpy.typing as npt
 
 from kernel_constrained import model_file
 from kernel_constrained.configuration import ConfigurationError, parameter
-from kernel_constrained.core import primal_dual
-from kernel_constrained.core.constraints import conditional_value_at_risk, CVaR
+from kernel_constrained.core import layout, stream
+from kernel_constrained.core.constraints import (
+    conditional_value_at_risk,
+    Constraint,
+    CVaR,
+    Expectation,
+)
 from kernel_constrained.core.kernels import Gaussian, Kernel, Polynomial
+from kernel_constrained.core.komp import DEPENDENT
+from kernel_constrained.core.losses import LOSSES
 
 Array = npt.NDArray[np.float64]
 
-MODES = {
-    'default': primal_dual.DEFAULT,
-    'paper': primal_dual.PAPER,
-    'penalty': primal_dual.PENALTY,
-}
+MODES = {'default': layout.DEFAULT, 'paper': layout.PAPER, 'penalty': layout.PENALTY}
+STEPS = ('auto', 'gradient', 'recursive')
 KERNELS: dict[str, type[Gaussian] | type[Polynomial]] = {
     cls.name: cls for cls in (Gaussian, Polynomial)
 }
+CONSTRAINTS: dict[str, type[CVaR] | type[Expectation]] = {
+    cls.name: cls for cls in (CVaR, Expectation)
+}
 FORMAT = 'kernel_constrained.PrimalDualLearner'
-NO_TRACE = np.empty((0, primal_dual.TRACE_HEADER))
+DOUBLE = np.dtype(np.float64)
+NO_TRACE = np.empty((0, 1))
 
 
 class DivergenceError(ArithmeticError):
@@ -40,13 +49,13 @@ class Trace(NamedTuple):
     Attributes
     ----------
     prediction : (n,) or (n, q)
-        Prediction of the sample.
+        Function values at the sample.
     loss : (n,)
         Its loss.
     model_order : (n,)
         Atoms in the dictionary after the sample.
-    dual_variable : (n,)
-        Dual variable after the sample.
+    dual_variable : (n,) or (n, m)
+        Dual variable after the sample; a column for each of several constraints.
     """
 
     prediction: Array
@@ -57,6 +66,8 @@ class Trace(NamedTuple):
 
 def as_array(values: npt.ArrayLike) -> Array:
     """Return contiguous writable doubles: for any other kind the stream would compile again."""
+    if type(values) is np.ndarray and values.dtype is DOUBLE and values.flags.carray:
+        return values
     array: Array = np.ascontiguousarray(values, dtype=np.float64)
     return array if array.flags.writeable else array.copy()
 
@@ -74,14 +85,23 @@ def choose_kernel(_: Any, __: Any, value: Any) -> None:
 
 
 def choose_constraint(_: Any, __: Any, value: Any) -> None:
-    """Raise where the constraint is none of ours."""
-    if value is not None and not isinstance(value, CVaR):
-        raise ConfigurationError(f'constraint must be a CVaR or None (got {value!r})')
+    """Raise where the constraint, or one of several, is none of ours."""
+    for one in value if isinstance(value, tuple) else (value,):
+        if value is not None and not isinstance(one, CVaR | Expectation):
+            raise ConfigurationError(
+                'constraint must be a CVaR, an Expectation, several of them, or None '
+                f'(got {one!r})'
+            )
+
+
+def as_constraint(value: Any) -> Any:
+    """Make a tuple of several constraints."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 @attrs.define(eq=False)
 class PrimalDualLearner:
-    """Online kernel learning under a CVaR constraint, with bounded memory.
+    """Online kernel learning under constraints on the loss, with bounded memory.
 
     Minimises ``E loss(f(x), y) + regularization / 2 |f|^2`` subject to ``CVaR(loss) <=
     tolerance`` over one pass of a stream (Koppel, Zhang, Zhu and Başar, Eqs. 2 and 3), on a
@@ -92,34 +112,55 @@ class PrimalDualLearner:
     kernel
         :class:`Gaussian` or :class:`Polynomial`.
     loss
-        ``'squared'``: ``|f(x) - y|^2``.
+        Regression: ``'squared'`` (``|f(x) - y|^2``), ``'huber'`` (the same up to
+        ``huber_threshold``, its tangent beyond), ``'absolute'``. Labels -1 and 1: ``'logistic'``,
+        ``'hinge'``. Classes 0 to ``classes - 1``, a function for each: ``'multiclass_hinge'``
+        (Eq. 72), ``'softmax'``.
     constraint
-        :class:`CVaR`, or None for unconstrained learning (POLK in ``mode='paper'``).
+        :class:`CVaR` or :class:`Expectation`, a sequence of them, or None for unconstrained
+        learning (POLK in ``mode='paper'``).
+    step
+        ``'recursive'``: second-order steps, recursive least squares at a cost of O(M^2) a sample;
+        squared loss in the default mode only. ``'gradient'``: first-order steps. ``'auto'``:
+        recursive where that is possible.
     step_size
-        Primal step size eta.
+        Primal step size eta of the gradient steps.
     parsimony
-        P: each step may cost ``P eta^2`` of RKHS norm in compression; 0 keeps every atom.
+        P: each gradient step may cost ``P eta^2`` of RKHS norm in compression; 0 keeps every
+        atom. In the default mode in units of the root mean square of the targets.
+    novelty
+        A recursive step adds an atom where more than this share of the squared norm of its
+        kernel function lies outside the span of the dictionary.
     regularization
         Lambda.
     dual_regularization
         Delta.
     mode
-        ``'default'``: implicit steps, shared threshold z, averaged iterate; reaches the
-        constrained optimum. ``'paper'``: Algorithm 1 with Eq. (23) as printed. ``'penalty'``: the
-        penalty method.
-    dual_step_size, quantile_step_size
-        Step sizes of the dual variable and of the threshold z, relative to the tolerance.
+        ``'default'``: shared threshold z, averaged iterate; reaches the constrained optimum.
+        ``'paper'``: Algorithm 1 with Eq. (23) as printed. ``'penalty'``: the penalty method.
+    batch_size
+        Samples of a mini-batch: a gradient step averages over so many. Samples of a batch that
+        is not full wait, whatever call they came in.
+    dual_step_size
+        Step size of the dual variables, relative to the root mean square of the constraint.
         ``mode='default'`` only; the paper uses ``step_size`` for the dual variable too.
+    quantile_step_size
+        Step size of the threshold z, relative to the tolerance; ``mode='default'`` only.
     dual_cap
-        The dual variable is held at or below this; ``dual_cap_binds_`` says when.
+        A dual variable is held at or below this; ``dual_cap_binds_`` says when.
     averaging_window
-        The average follows changes within about this many samples; infinite for a stream that
-        does not change.
+        The average, or the recursive least squares, look back about this many samples; infinite
+        for a stream that does not change.
     decay_after
         Samples after which the step sizes begin to shrink as ``1 / sqrt(1 + t / decay_after)``;
-        infinite for constant steps, which keep tracking.
+        infinite for constant steps, which keep tracking. ``mode='default'`` only: as published,
+        the other modes keep theirs.
+    huber_threshold
+        Residual beyond which the Huber loss grows linearly, in target units.
+    classes
+        Number of classes of the multi-class losses.
     penalty, penalty_doubling
-        First coefficient of the penalty method and the samples after which it doubles.
+        First coefficient of the penalty method and the steps after which it doubles.
     max_model_order
         Most atoms the dictionary may hold, whatever that costs; ``overspent_`` counts the steps
         where it cost more than the budget.
@@ -134,26 +175,35 @@ class PrimalDualLearner:
         The atoms.
     weights_ : (M,) or (M, q)
         Weights of the function that predicts.
-    dual_variable_ : float
-        Multiplier of the constraint ``CVaR - tolerance <= 0``.
-    violation_ : float
+    dual_variable_ : float or (m,)
+        Multiplier of the constraint ``CVaR - tolerance <= 0``; in the default mode averaged as
+        the function is. One for each of several constraints.
+    violation_ : float or (m,)
         CVaR of the newest losses, each before its sample was learned, minus the tolerance; NaN
         without a constraint.
     """
 
     kernel: Kernel = attrs.field(factory=Gaussian, validator=choose_kernel)
-    loss: str = parameter('squared', 'what a wrong prediction costs', choices=('squared',))
-    constraint: CVaR | None = attrs.field(default=None, validator=choose_constraint)
-    step_size: float = parameter(0.1, 'primal step size', low=1e-9, high=1e3, runtime=True)
+    loss: str = parameter('squared', 'what a wrong prediction costs', choices=tuple(LOSSES))
+    constraint: Constraint | Sequence[Constraint] | None = attrs.field(
+        default=None, converter=as_constraint, validator=choose_constraint
+    )
+    step: str = parameter('auto', 'first or second order', choices=STEPS)
+    step_size: float = parameter(0.5, 'primal step size', low=1e-9, high=1e3, runtime=True)
     parsimony: float = parameter(
-        0.008, 'compression budget over squared step size', low=0.0, runtime=True
+        0.1, 'compression budget over squared step size', low=0.0, runtime=True
+    )
+    novelty: float = parameter(
+        1e-3, 'share outside the span that makes an atom', low=DEPENDENT, high=1.0, runtime=True
     )
     regularization: float = parameter(1e-5, 'weight of the RKHS norm', low=0.0, runtime=True)
     dual_regularization: float = parameter(1e-5, 'pull of the dual variable to 0', low=0.0)
     mode: str = parameter('default', 'which algorithm', choices=tuple(MODES))
+    batch_size: int = parameter(1, 'samples of a mini-batch', unit='samples', low=1, high=10000)
     dual_step_size: float = parameter(
-        0.003, 'step size of the dual variable over the tolerance', low=0.0, runtime=True
-    )
+        0.025, 'step size of the dual variable over the size of the constraint', low=0.0,
+        runtime=True,
+    )  # fmt: skip
     quantile_step_size: float = parameter(
         0.05, 'step size of the threshold over the tolerance', low=0.0, runtime=True
     )
@@ -162,12 +212,14 @@ class PrimalDualLearner:
         math.inf, 'samples the averaged function looks back', unit='samples', low=1.0
     )
     decay_after: float = parameter(
-        math.inf, 'samples after which steps shrink', unit='samples', low=1.0
+        2000.0, 'samples after which steps shrink', unit='samples', low=1.0
     )
+    huber_threshold: float = parameter(
+        1.0, 'residual beyond which the Huber loss is linear', unit='target', low=1e-12
+    )
+    classes: int = parameter(2, 'classes of the multi-class losses', low=2, high=10000)
     penalty: float = parameter(1e-3, 'first coefficient of the penalty method', low=0.0)
-    penalty_doubling: float = parameter(
-        200.0, 'samples after which the penalty doubles', unit='samples', low=1.0
-    )
+    penalty_doubling: float = parameter(200.0, 'steps after which the penalty doubles', low=1.0)
     max_model_order: int = parameter(2000, 'most atoms in the dictionary', low=1, high=20000)
     loss_window: int = parameter(
         1000, 'newest losses that cvar and violation speak of', unit='samples', low=1
@@ -175,13 +227,23 @@ class PrimalDualLearner:
 
     # Learned state: what the compiled stream works on, empty until the first sample.
     _flat: bool = attrs.field(init=False, repr=False, default=False)
-    _outputs: int = attrs.field(init=False, repr=False, default=0)
-    _state: Array = attrs.field(init=False, repr=False, default=attrs.Factory(lambda: np.zeros(0)))
-    _arrays: dict[str, Any] = attrs.field(init=False, repr=False, factory=dict)
-    _compiled_arguments: tuple[Any, ...] = attrs.field(init=False, repr=False, default=())
-    _settings: Array = attrs.field(
-        init=False, repr=False, default=attrs.Factory(lambda: np.zeros(0))
-    )
+    _inputs: int = attrs.field(init=False, repr=False, default=0)
+    _columns: int = attrs.field(init=False, repr=False, default=0)
+    _functions: int = attrs.field(init=False, repr=False, default=0)
+    _state: Array = attrs.field(init=False, repr=False, default=None)
+    _table: Array = attrs.field(init=False, repr=False, default=None)
+    _factors: Array = attrs.field(init=False, repr=False, default=None)
+    _stream: Callable[..., int] = attrs.field(init=False, repr=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what does not go together."""
+        if self.step == 'recursive' and not self._recursive:
+            raise ConfigurationError(
+                "step='recursive' needs loss='squared', mode='default', batch_size=1 and "
+                f'averaging_window at least 2 (got {self.loss!r}, {self.mode!r}, '
+                f"{self.batch_size} and {self.averaging_window:g}); take 'gradient' or 'auto'"
+            )
+        self._stream = stream.recursive_stream if self._recursive else stream.stream
 
     # -- learning ---------------------------------------------------------------------------
 
@@ -193,7 +255,7 @@ class PrimalDualLearner:
         X
             Inputs, shape (n, p).
         y
-            Targets, shape (n,) or (n, q).
+            Targets, shape (n,) or (n, q); labels, shape (n,).
 
         Returns
         -------
@@ -203,13 +265,17 @@ class PrimalDualLearner:
         Raises
         ------
         ValueError
-            Where shapes do not fit or a number is not finite; nothing was learned then.
+            Where shapes do not fit, a number is not finite or no label; nothing was learned then.
         DivergenceError
             Where the iterate diverged (``mode='paper'`` with too large a step size). What came
             before the sample it names has been learned.
         """
         x, targets = self._checked_samples(X, y)
-        self._learn(x, targets, NO_TRACE)
+        done = self._stream(
+            self._state, self._table, self._factors, x, targets, self._functions, NO_TRACE
+        )
+        if done != len(x):
+            self._go_on(x, targets, NO_TRACE, done)
         return self
 
     def prequential(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Trace:
@@ -218,32 +284,37 @@ class PrimalDualLearner:
         Takes, raises and learns what :meth:`partial_fit` does.
         """
         x, targets = self._checked_samples(X, y)
-        trace = np.empty((len(x), primal_dual.TRACE_HEADER + self._outputs))
-        self._learn(x, targets, trace)
+        first = layout.TRACE_HEADER + len(self._constraints)
+        trace = np.empty((len(x), first + self._outputs))
+        self._go_on(x, targets, trace, 0)
         return Trace(
-            self._shaped(trace[:, primal_dual.TRACE_HEADER :]),
-            trace[:, primal_dual.LOSS],
-            trace[:, primal_dual.TRACE_ORDER].astype(np.int64),
-            trace[:, primal_dual.TRACE_DUAL] * self._dual_scale,
+            self._shaped(trace[:, first:]),
+            trace[:, layout.LOSS],
+            trace[:, layout.TRACE_ORDER].astype(np.int64),
+            self._one_or_all(trace[:, layout.TRACE_HEADER : first] * self._dual_scale, 0.0),
         )
 
-    def _learn(self, x: Array, targets: Array, trace: Array) -> None:
-        """Run the compiled stream, with larger arrays as often as it asks for them."""
-        done, status = primal_dual.stream(*self._compiled_arguments, x, targets, trace)
-        while status == primal_dual.FULL:
-            self._allocate(2 * len(self._arrays['factor']))
-            more, status = primal_dual.stream(
-                *self._compiled_arguments, x[done:], targets[done:], trace[done:]
-            )
-            done += more
-        if status == primal_dual.NOT_FINITE:
+    def _go_on(self, x: Array, targets: Array, trace: Array, done: int) -> None:
+        """Run the stream from sample ``done``, with larger arrays as often as it asks for them."""
+        status = layout.FULL
+        while status == layout.FULL:
+            if self._state[layout.STATUS] == layout.FULL:
+                self._allocate(2 * self._factors.shape[1])
+            done += self._stream(
+                self._state, self._table, self._factors, x[done:], targets[done:],
+                self._functions, trace[done:],
+            )  # fmt: skip
+            status = int(self._state[layout.STATUS])
+        if status == layout.NOT_FINITE:
             raise ValueError(not_finite('X', x) or not_finite('y', targets))
-        if status == primal_dual.DIVERGED:
+        if status == layout.NO_LABEL:
+            raise ValueError(self._not_labels(targets))
+        if status == layout.DIVERGED:
             raise DivergenceError(
                 f'the loss of sample {done} of {len(x)} is beyond 1e200; samples before it are '
                 f'learned. Lower step_size (now {self.step_size:g}): an explicit step in '
                 "mode='paper' needs 2 step_size (1 + dual variable) < 2 "
-                f'(dual variable now {self._state[primal_dual.DUAL]:g})'
+                f'(dual variable now {self.dual_variable_})'
             )
 
     def warm_up(self, inputs: int = 1, outputs: int = 1) -> 'PrimalDualLearner':
@@ -252,13 +323,15 @@ class PrimalDualLearner:
         The result is kept on disk: only the first start after an installation takes long.
         """
         spare = attrs.evolve(self)
-        x, y = np.zeros((2, inputs)), np.zeros((2, outputs))
-        spare.partial_fit(x, y).prequential(x, y)
-        spare.predict(x)
+        kind = LOSSES[self.loss]
+        y = np.ones((2, 1)) if kind.labels else np.zeros((2, outputs))
+        spare.partial_fit(np.zeros((2, inputs)), y).decision_function(np.zeros((1, inputs)))
         return self
 
-    def predict(self, X: npt.ArrayLike) -> Array:
-        """Predict ``X`` (n, p); returns (n,) or (n, q), like the targets learned from.
+    def decision_function(self, X: npt.ArrayLike) -> Array:
+        """Evaluate the learned function at ``X`` (n, p); returns (n,) or (n, q).
+
+        The scores of the classes where there are such; for a regression this is ``predict``.
 
         Raises
         ------
@@ -266,33 +339,51 @@ class PrimalDualLearner:
             Where nothing has been learned, or ``X`` has another number of columns.
         """
         self._require_samples('predict')
-        x, a = self._checked_inputs(X), self._arrays
+        x = self._checked_inputs(X)
         if not np.isfinite(x).all():
             raise ValueError(not_finite('X', x))
         out = np.empty((len(x), self._outputs))
-        primal_dual.predict(
-            self._settings, a['points'], a['weights'], a['factor'], a['scratch'],
-            self.model_order_, x, out,
-        )  # fmt: skip
+        stream.predict(
+            self._state, self._table, self._factors, x, self._columns, self._functions, out
+        )
         return self._shaped(out)
+
+    def predict(self, X: npt.ArrayLike) -> Array:
+        """Predict ``X`` (n, p); returns (n,) or (n, q), like the targets or labels learned from.
+
+        Raises
+        ------
+        ValueError
+            Where nothing has been learned, or ``X`` has another number of columns.
+        """
+        values = self.decision_function(X)
+        kind = LOSSES[self.loss]
+        if kind.several:
+            return np.asarray(values.argmax(axis=1), dtype=float)
+        return np.where(values >= 0.0, 1.0, -1.0) if kind.labels else values
 
     # -- learned attributes -----------------------------------------------------------------
 
     @property
     def model_order_(self) -> int:
         """Atoms in the dictionary."""
-        return int(self._state[primal_dual.ORDER]) if self._arrays else 0
+        return self._counter(layout.ORDER)
 
     @property
     def samples_(self) -> int:
-        """Samples learned so far."""
-        return int(self._state[primal_dual.COUNT]) if self._arrays else 0
+        """Samples learned so far, those of a mini-batch that is not full among them."""
+        return self._counter(layout.COUNT)
+
+    @property
+    def overspent_(self) -> int:
+        """Steps whose compression cost more than the budget."""
+        return self._counter(layout.OVERSPENT)
 
     @property
     def dictionary_(self) -> Array:
         """The atoms, shape (M, p)."""
         self._require_samples('dictionary_')
-        return np.ascontiguousarray(self._arrays['points'][:, : self.model_order_].T)
+        return np.ascontiguousarray(self._table[: self._inputs, : self.model_order_].T)
 
     @property
     def weights_(self) -> Array:
@@ -301,38 +392,40 @@ class PrimalDualLearner:
         return self._shaped(self._predicting_weights())
 
     @property
-    def dual_variable_(self) -> float:
-        """Multiplier of ``CVaR - tolerance <= 0``."""
-        return float(self._state[primal_dual.DUAL] * self._dual_scale) if self._arrays else 0.0
+    def dual_variable_(self) -> Any:
+        """Multiplier of ``CVaR - tolerance <= 0``; one for each of several constraints."""
+        if self._state is None:
+            return self._one_or_all(np.zeros(len(self._constraints)), 0.0)
+        column = layout.MEAN_DUAL if self.mode == 'default' else layout.DUAL
+        return self._one_or_all(self._bounds()[:, column] * self._dual_scale, 0.0)
 
     @property
     def dual_cap_binds_(self) -> bool:
-        """Whether the dual variable is held by its cap: the constraint cannot be met."""
-        return bool(self._arrays) and self._state[primal_dual.DUAL] >= self._settings_dual_cap()
-
-    @property
-    def overspent_(self) -> int:
-        """Steps whose compression cost more than the budget."""
-        return int(self._state[primal_dual.OVERSPENT]) if self._arrays else 0
+        """Whether a dual variable is held by its cap: the constraint cannot be met."""
+        if self._state is None:
+            return False
+        rows = self._bounds()
+        return bool(np.any(rows[:, layout.DUAL] >= rows[:, layout.DUAL_CAP]))
 
     @property
     def recent_losses_(self) -> Array:
         """The newest losses, at most ``loss_window``, in no order."""
-        if not self._arrays:
+        if self._state is None:
             return np.zeros(0)
-        return np.asarray(self._arrays['recent'][: self.samples_])
+        return self._state[-self.loss_window :][: self.samples_]
 
     @property
-    def cvar_(self) -> float:
+    def cvar_(self) -> Any:
         """CVaR of the newest losses, each from before its sample was learned; NaN without."""
-        if self.constraint is None:
-            return math.nan
-        return conditional_value_at_risk(self.recent_losses_, self.constraint.significance)
+        losses = self.recent_losses_
+        values = [conditional_value_at_risk(losses, c.significance) for c in self._constraints]
+        return self._one_or_all(np.array(values), math.nan)
 
     @property
-    def violation_(self) -> float:
+    def violation_(self) -> Any:
         """``cvar_`` minus the tolerance: positive while the constraint is violated."""
-        return self.cvar_ - self.constraint.tolerance if self.constraint is not None else math.nan
+        tolerances = np.array([c.tolerance for c in self._constraints])
+        return self.cvar_ - self._one_or_all(tolerances, math.nan)
 
     @property
     def squared_norm_(self) -> float:
@@ -366,19 +459,24 @@ class PrimalDualLearner:
                 if 'type' in field.metadata
             },
             'kernel': {'name': self.kernel.name, **attrs.asdict(self.kernel)},
-            'constraint': attrs.asdict(self.constraint) if self.constraint else None,
+            'constraints': [{'name': c.name, **attrs.asdict(c)} for c in self._constraints],
+            'several': isinstance(self.constraint, tuple),
             'flat': self._flat,
+            'columns': self._columns,
         }
-        if not self._arrays:
+        if self._state is None:
             return header, {}
-        order, a = self.model_order_, self._arrays
+        order, state = self.model_order_, self._state.copy()
+        # what is in the header, and what is scratch, is no state
+        state[: len(layout.Settings._fields)] = 0.0
+        self._bounds_of(state)[:, : layout.DUAL] = 0.0
+        state[layout.STATUS] = layout.LEARNED
+        if state[layout.PENDING] == 0:
+            state[self._first_bound_end() : -self.loss_window] = 0.0
         return header, {
-            'state': self._state,
-            'points': a['points'][:, :order],
-            'weights': a['weights'][:, :order],
-            'factor': a['factor'][:order, :order],
-            'diagonal': a['scratch'][0, :order],
-            'recent': a['recent'],
+            'state': state,
+            'factors': self._factors[:, :order, :order],
+            **{name: self._table[rows, :order] for name, rows in self._learned_rows().items()},
         }
 
     @classmethod
@@ -386,33 +484,33 @@ class PrimalDualLearner:
         """Build a learner from what :meth:`to_parts` returned."""
         kernel = dict(header['kernel'])
         name = kernel.pop('name')
-        constraint = header['constraint']
+        constraints = []
+        for one in header['constraints']:
+            one = dict(one)
+            constraints.append(CONSTRAINTS[one.pop('name')](**one))
+        single = constraints[0] if constraints else None
         learner = cls(
             kernel=KERNELS[name](**kernel),
-            constraint=CVaR(**constraint) if constraint is not None else None,
+            constraint=tuple(constraints) if header['several'] else single,
             **header['parameters'],
         )
         if arrays:
-            learner._flat = header['flat']
+            learner._flat, learner._columns = header['flat'], header['columns']
             learner._restore(arrays)
         return learner
 
     def _restore(self, arrays: dict[str, Array]) -> None:
         """Take the learned state from a model file's arrays."""
-        functions, order = arrays['weights'].shape
-        self._outputs = functions // 2 if self.mode == 'default' else functions
-        self._start(len(arrays['points']))
+        order = arrays['points'].shape[1]
+        self._start(len(arrays['points']), max(64, 2 * order))
         self._state[:] = arrays['state']
-        self._allocate(max(64, 2 * order))
-        a = self._arrays
-        a['points'][:, :order] = arrays['points']
-        a['weights'][:, :order] = arrays['weights']
-        a['factor'][:order, :order] = arrays['factor']
-        a['scratch'][0, :order] = arrays['diagonal']
-        a['recent'][:] = arrays['recent']
+        self._write_settings()
+        self._factors[:, :order, :order] = arrays['factors']
+        for name, rows in self._learned_rows().items():
+            self._table[rows, :order] = arrays[name]
 
     def set_parameters(self, **values: Any) -> None:
-        """Change run-time parameters (those of the constraint too) between two samples.
+        """Change run-time parameters (those of one constraint too) between two samples.
 
         Raises
         ------
@@ -422,148 +520,213 @@ class PrimalDualLearner:
         mine = {f.name: f for f in attrs.fields(type(self)) if f.metadata.get('runtime')}
         of_constraint = {k: v for k, v in values.items() if k in ('significance', 'tolerance')}
         unknown = set(values) - set(mine) - set(of_constraint)
-        if unknown or (of_constraint and self.constraint is None):
-            names = ', '.join(sorted(unknown or of_constraint))
+        bound: Any = self.constraint
+        possible = attrs.asdict(bound) if attrs.has(type(bound)) else {}
+        unknown |= set(of_constraint) - set(possible)
+        if unknown:
+            names = ', '.join(sorted(unknown))
             raise ConfigurationError(f'{names} cannot be changed while learning')
         changed = attrs.evolve(self, **{k: v for k, v in values.items() if k in mine})
-        if self.constraint is not None:
-            self.constraint = attrs.evolve(self.constraint, **of_constraint)
+        if of_constraint:
+            self.constraint = attrs.evolve(bound, **of_constraint)
         for name in mine:
             setattr(self, name, getattr(changed, name))
-        if self._arrays:
-            self._settings = self._compiled_settings()
-            self._collect_arguments()
+        if self._state is not None:
+            self._write_settings()
 
     # -- inside -----------------------------------------------------------------------------
 
     @property
-    def _dual_scale(self) -> float:
-        """From the multiplier of the compiled step to that of ``CVaR - tolerance``.
+    def _recursive(self) -> bool:
+        """Whether steps are of second order."""
+        possible = (self.loss, self.mode, self.batch_size) == ('squared', 'default', 1)
+        return possible and self.averaging_window >= 2.0 and self.step != 'gradient'
 
-        The default mode scales the constraint by ``1 - significance``.
+    @property
+    def _constraints(self) -> tuple[Constraint, ...]:
+        if isinstance(self.constraint, tuple):
+            return self.constraint
+        return () if self.constraint is None else (self.constraint,)  # type: ignore[return-value]
+
+    @property
+    def _outputs(self) -> int:
+        """Functions that predict: one for each target column, or for each class."""
+        return self.classes if LOSSES[self.loss].several else self._columns
+
+    @property
+    def _dual_scale(self) -> Array:
+        """From the multipliers of the compiled step to those of ``CVaR - tolerance``, (m,).
+
+        The default mode scales a constraint by ``1 - significance``.
         """
-        if self.constraint is None or self.mode != 'default':
-            return 1.0
-        return 1.0 - self.constraint.significance
+        scale = np.array([1.0 - c.significance for c in self._constraints])
+        return scale if self.mode == 'default' else np.ones(len(scale))
 
-    def _settings_dual_cap(self) -> float:
-        return self.dual_cap / self._dual_scale
+    def _one_or_all(self, values: Array, without: float) -> Any:
+        """Return a number (or column) for one constraint, all of them for several."""
+        if isinstance(self.constraint, tuple):
+            return values
+        if self.constraint is None:
+            return np.full(len(values), without) if values.ndim > 1 else without
+        return values[:, 0] if values.ndim > 1 else float(values[0])
 
-    def _compiled_settings(self) -> Array:
-        bound = self.constraint or CVaR()
-        return np.array(
-            primal_dual.Settings(
-                kernel_0=float(self.kernel.parameters[0]),
-                kernel_1=float(self.kernel.parameters[1]),
-                kernel_code=float(self.kernel.code),
-                mode=MODES[self.mode],
-                step_size=self.step_size,
-                decay_after=self.decay_after,
-                parsimony=self.parsimony,
-                regularization=self.regularization,
-                constrained=float(self.constraint is not None),
-                significance=bound.significance,
-                tolerance=bound.tolerance,
-                collapsed_offset=bound.collapsed_offset,
-                dual_step_size=self.dual_step_size,
-                dual_regularization=self.dual_regularization,
-                dual_cap=self._settings_dual_cap(),
-                quantile_step_size=self.quantile_step_size,
-                averaging_window=self.averaging_window,
-                penalty=self.penalty,
-                penalty_doubling=self.penalty_doubling,
-                max_order=float(self.max_model_order),
-            )
-        )
+    def _counter(self, entry: int) -> int:
+        return int(self._state[entry]) if self._state is not None else 0
 
-    def _start(self, inputs: int) -> None:
-        """Make the state of a learner that has seen nothing."""
-        functions = self._functions()
-        self._settings = self._compiled_settings()
-        self._state = np.zeros(5)
-        if self.constraint is not None:
-            self._state[primal_dual.THRESHOLD] = self.constraint.tolerance
-        self._arrays = {
-            'points': np.zeros((inputs, 0)),
-            'weights': np.zeros((functions, 0)),
-            'factor': np.zeros((0, 0)),
-            'scratch': np.zeros((5, 0)),
-            'recent': np.zeros(self.loss_window),
+    def _first_bound_end(self) -> int:
+        return layout.BOUNDS + layout.BOUND * len(self._constraints)
+
+    def _bounds(self) -> Array:
+        """Return the rows of the constraints, shape (m, BOUND)."""
+        return self._bounds_of(self._state)
+
+    def _bounds_of(self, state: Array) -> Array:
+        rows = state[layout.BOUNDS : self._first_bound_end()]
+        return rows.reshape(len(self._constraints), layout.BOUND)
+
+    def _learned_rows(self) -> dict[str, slice]:
+        """Rows of the table that are no scratch."""
+        scratch = self._inputs + self._functions
+        return {
+            'points': slice(0, self._inputs),
+            'weights': slice(self._inputs, scratch),
+            'diagonal_and_late': slice(scratch, scratch + 2),
+            'kernel_vectors': slice(scratch + layout.SCRATCH, None),
         }
-        self._allocate(64)
 
-    def _functions(self) -> int:
-        """Rows of weights: the iterate of each output, and in the default mode its average."""
-        return self._outputs * (2 if self.mode == 'default' else 1)
+    def _write_settings(self) -> None:
+        """Put the configuration where the compiled step reads it."""
+        settings = layout.Settings(
+            kernel_0=float(self.kernel.parameters[0]),
+            kernel_1=float(self.kernel.parameters[1]),
+            kernel_code=float(self.kernel.code),
+            mode=MODES[self.mode],
+            loss=LOSSES[self.loss].code,
+            huber_threshold=self.huber_threshold,
+            labels=LOSSES[self.loss].labels,
+            outputs=self._outputs,
+            batch=self.batch_size,
+            constraints=len(self._constraints),
+            step_size=self.step_size,
+            decay_after=self.decay_after,
+            parsimony=self.parsimony,
+            novelty=self.novelty,
+            regularization=self.regularization,
+            dual_step_size=self.dual_step_size,
+            dual_regularization=self.dual_regularization,
+            quantile_step_size=self.quantile_step_size,
+            averaging_window=self.averaging_window,
+            penalty=self.penalty,
+            penalty_doubling=self.penalty_doubling,
+            max_order=self.max_model_order,
+        )
+        self._state[: len(settings)] = settings
+        for row, bound, scale in zip(
+            self._bounds(), self._constraints, self._dual_scale, strict=True
+        ):
+            row[layout.SIGNIFICANCE] = bound.significance
+            row[layout.TOLERANCE] = bound.tolerance
+            row[layout.SMOOTHING] = bound.smoothing
+            row[layout.DUAL_CAP] = self.dual_cap / scale
+
+    def _start(self, inputs: int, capacity: int = 64) -> None:
+        """Make the state of a learner that has seen nothing."""
+        self._inputs = inputs
+        # rows of weights: the iterate of each output, and its average where there is one
+        averaged = self.mode == 'default' and not self._recursive
+        self._functions = self._outputs * (2 if averaged else 1)
+        waiting = self.batch_size * (inputs + self._columns + 2 * self._functions + 3)
+        self._state = np.zeros(self._first_bound_end() + waiting + self.loss_window)
+        self._write_settings()
+        self._state[layout.LATE_SCALE] = 1.0
+        for row, bound in zip(self._bounds(), self._constraints, strict=True):
+            # the threshold of a CVaR starts at its bound; that of an expectation is 0
+            row[layout.THRESHOLD] = bound.tolerance if bound.significance > 0.0 else 0.0
+        rows = inputs + self._functions + layout.SCRATCH + self.batch_size
+        self._table = np.zeros((rows, 0))
+        self._factors = np.zeros((2 if self._recursive else 1, 0, 0))
+        self._allocate(capacity)
 
     def _allocate(self, capacity: int) -> None:
-        """Give the arrays room for ``capacity`` atoms, no more than one above ``max_model_order``.
+        """Give the arrays room for ``capacity`` atoms, or for the cap and a mini-batch if less.
 
-        The stride is padded to whole vectors and is no power of two, so that rows do not fall
-        on the same cache sets.
+        There are whole vectors of rows. The stride is padded to whole vectors and is no power of
+        two, so that rows do not fall on the same cache sets.
         """
-        capacity = min(capacity, self.max_model_order + 1)
+        capacity = min(max(capacity, self.batch_size), self.max_model_order + self.batch_size)
+        capacity = (capacity + 7) // 8 * 8
         stride = (capacity + 15) // 16 * 16
         stride += 16 if stride & (stride - 1) == 0 else 0
-        rows = {'factor': capacity}
-        for name in ('points', 'weights', 'factor', 'scratch'):
-            old = self._arrays[name]
-            new = np.zeros((rows.get(name, len(old)), stride))
-            width = min(old.shape[1], stride)
-            new[: len(old), :width] = old[:, :width]
-            self._arrays[name] = new
-        self._collect_arguments()
-
-    def _collect_arguments(self) -> None:
-        """Keep the arguments of the stream that stay the same from call to call."""
-        a = self._arrays
-        self._compiled_arguments = (
-            self._settings, self._state, a['points'], a['weights'], a['factor'], a['scratch'],
-            a['recent'],
-        )  # fmt: skip
+        table, factors = self._table, self._factors
+        width, order = table.shape[1], factors.shape[1]
+        self._table = np.zeros((len(table), stride))
+        self._table[:, :width] = table
+        self._factors = np.zeros((len(factors), capacity, stride))
+        self._factors[:, :order, :width] = factors
 
     def _checked_samples(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Array]:
         """Return X (n, p) and y (n, q) as arrays, or raise before anything has changed.
 
         What has been learned already leaves the check for finite numbers to the stream.
         """
-        x, targets = self._checked_inputs(X), as_array(y)
+        x, targets = as_array(X), as_array(y)
         flat = targets.ndim == 1
         if flat:
-            targets = targets.reshape(-1, 1)
+            targets = targets[:, None]
+        if x.shape != (len(x), self._inputs) or targets.shape != (len(x), self._columns):
+            self._check_shapes(x, targets, np.shape(y))
+        if self._state is None:
+            self._begin(x, targets, flat)
+        return x, targets
+
+    def _check_shapes(self, x: Array, targets: Array, given: tuple[int, ...]) -> None:
+        """Raise where samples do not fit each other or what was learned from before."""
+        self._checked_inputs(x)
         if targets.ndim != 2 or len(targets) != len(x) or targets.shape[1] == 0:
             raise ValueError(
                 f'y must have shape ({len(x)},) or ({len(x)}, q), a row for each of the {len(x)} '
-                f'rows of X (got {np.shape(y)})'
+                f'rows of X (got {given})'
             )
-        if not self._arrays:
-            if not (np.isfinite(x).all() and np.isfinite(targets).all()):
-                raise ValueError(not_finite('X or y', np.hstack([x, targets])))
-            self._flat, self._outputs = flat, targets.shape[1]
-            self._start(x.shape[1])
-        elif targets.shape[1] != self._outputs:
-            raise ValueError(f'y must have {self._outputs} columns (got {targets.shape[1]})')
-        return x, targets
+        if self._state is not None and targets.shape[1] != self._columns:
+            raise ValueError(f'y must have {self._columns} columns (got {targets.shape[1]})')
+
+    def _begin(self, x: Array, targets: Array, flat: bool) -> None:
+        """Take the shapes from the first samples, if they can be learned at all."""
+        if not (np.isfinite(x).all() and np.isfinite(targets).all()):
+            raise ValueError(not_finite('X or y', np.hstack([x, targets])))
+        if LOSSES[self.loss].labels and (targets.shape[1] > 1 or self._not_labels(targets)):
+            raise ValueError(self._not_labels(targets) or 'labels must have shape (n,)')
+        self._flat, self._columns = flat, targets.shape[1]
+        self._start(x.shape[1])
+
+    def _not_labels(self, targets: Array) -> str:
+        """Name a target that is no label of this loss; empty where all are."""
+        known = np.arange(self.classes) if LOSSES[self.loss].several else np.array([-1.0, 1.0])
+        wrong = targets[~np.isin(targets, known)]
+        meant = f'0 to {self.classes - 1}' if LOSSES[self.loss].several else '-1 and 1'
+        return f'labels of loss {self.loss} are {meant} (got {wrong[0]:g})' if len(wrong) else ''
 
     def _checked_inputs(self, X: npt.ArrayLike) -> Array:
         x = as_array(X)
         if x.ndim != 2 or x.shape[1] == 0:
             raise ValueError(f'X must have shape (n, p) with p >= 1 (got {np.shape(X)})')
-        if self._arrays and x.shape[1] != len(self._arrays['points']):
+        if self._state is not None and x.shape[1] != self._inputs:
             raise ValueError(
-                f'X must have {len(self._arrays["points"])} columns, as what was learned from '
-                f'(got {x.shape[1]})'
+                f'X must have {self._inputs} columns, as what was learned from (got {x.shape[1]})'
             )
         return x
 
     def _require_samples(self, what: str) -> None:
-        if not self._arrays:
+        if self._state is None:
             raise ValueError(f'nothing has been learned yet: call partial_fit before {what}')
 
     def _predicting_weights(self) -> Array:
         """Weights of the function that predicts, shape (M, q): the averages where there are."""
-        return self._arrays['weights'][-self._outputs :, : self.model_order_].T
+        order, rows = self.model_order_, self._table[self._learned_rows()['weights']]
+        weights = rows[len(rows) - self._outputs :, :order].T
+        return self._factors[0, :order, :order].T @ weights if self._recursive else weights
 
     def _shaped(self, columns: Array) -> Array:
         """One column flat, if the targets came flat."""
-        return np.ascontiguousarray(columns[:, 0] if self._flat else columns)
+        flat = self._flat and columns.shape[1] == 1
+        return np.ascontiguousarray(columns[:, 0] if flat else columns)

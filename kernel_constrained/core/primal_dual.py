@@ -1,243 +1,240 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""Projected stochastic primal-dual learning in an RKHS, compiled (Koppel et al., Algorithm 1).
+"""The steps of projected stochastic primal-dual learning (Koppel et al., Algorithm 1).
 
 Three updates share the stream: the default one, which reaches the constrained optimum, the
 paper's, and the penalty method. Why the default differs from the paper is in ``doc/notes.md``.
+Each adds up a mini-batch, and leaves the newcomers' coefficients for KOMP.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from kernel_constrained.core.compilation import compiled
-from kernel_constrained.core.kernels import kernel_at, kernel_vector, whole_vectors
-from kernel_constrained.core.komp import add_atom, compress, Dictionary
-from kernel_constrained.core.losses import squared_loss, squared_loss_shrinkage
+from kernel_constrained.core.kernels import kernel_at, whole_vectors
+from kernel_constrained.core.layout import (
+    COUNT,
+    DEFAULT,
+    DUAL,
+    DUAL_CAP,
+    MEAN_DUAL,
+    PAPER,
+    POWER,
+    SIGNIFICANCE,
+    SMOOTHING,
+    THRESHOLD,
+    TOLERANCE,
+)
+from kernel_constrained.core.losses import implicit_step, loss_derivative, loss_value
 
-DEFAULT, PAPER, PENALTY = 0.0, 1.0, 2.0
-
-# How a call of the stream ended.
-LEARNED, FULL, DIVERGED, NOT_FINITE = range(4)
-
-# Entries of the state array.
-DUAL, THRESHOLD, COUNT, ORDER, OVERSPENT = range(5)
-
-# Entries of a trace row before the prediction.
-LOSS, TRACE_ORDER, TRACE_DUAL, TRACE_HEADER = range(4)
-
-
-class Settings(NamedTuple):
-    """What the compiled step needs of the configuration, all floats; the kernel's come first."""
-
-    kernel_0: float
-    kernel_1: float
-    kernel_code: float
-    mode: float
-    step_size: float
-    decay_after: float
-    parsimony: float
-    regularization: float
-    constrained: float
-    significance: float
-    tolerance: float
-    collapsed_offset: float
-    dual_step_size: float
-    dual_regularization: float
-    dual_cap: float
-    quantile_step_size: float
-    averaging_window: float
-    penalty: float
-    penalty_doubling: float
-    max_order: float
+# However short the averaging window, the size of a constraint is averaged over 100 steps.
+SHORTEST_MEMORY = 0.01
 
 
 @compiled
-def settings_of(a):
-    """Read settings from an array: one argument is cheaper to pass from Python than twenty."""
-    return Settings(
-        a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
-        a[14], a[15], a[16], a[17], a[18], a[19],
-    )  # fmt: skip
-
-
-@compiled
-def dictionary_of(settings, points, weights, factor, scratch):
-    """Put the arrays of a learner together; ``scratch`` has five rows."""
-    return Dictionary(
-        int(settings[2]), settings[:2], points, weights, factor,
-        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4].view(np.int64),
-    )  # fmt: skip
-
-
-@compiled
-def all_finite(table):
-    """Whether every number of a matrix is finite."""
-    finite = True
-    for i in range(table.shape[0]):
-        for c in range(table.shape[1]):
-            finite &= math.isfinite(table[i, c])
-    return finite
-
-
-@compiled
-def evaluate(d, order, values):
-    """Fill ``values`` with every function at the sample whose kernel vector is in ``d.k``."""
-    for f in range(d.weights.shape[0]):
-        row = d.weights[f]
+def evaluate(weights, k, order, values):
+    """Fill ``values`` with every function at the sample whose kernel vector is ``k``."""
+    for f in range(weights.shape[0]):
+        row = weights[f]
         total = 0.0
         for j in range(whole_vectors(order)):
-            total += row[j] * d.k[j]
+            total += row[j] * k[j]
         values[f] = total
 
 
 @compiled
-def scale(d, first, last, order, factor):
+def scale(weights, first, last, order, factor):
     """Multiply the weights of functions ``first`` to ``last - 1`` by ``factor``."""
     for f in range(first, last):
-        row = d.weights[f]
+        row = weights[f]
         for j in range(whole_vectors(order)):
             row[j] *= factor
 
 
 @compiled
-def average(d, outputs, order, weight, coefficients):
-    """Move the averages towards the iterates, stored atoms and the newcomer alike."""
+def average(weights, outputs, order, weight, coefficients):
+    """Move the averages towards the iterates, stored atoms and the newcomers alike."""
     for c in range(outputs):
-        iterate, mean = d.weights[c], d.weights[outputs + c]
+        iterate, mean = weights[c], weights[outputs + c]
         for j in range(whole_vectors(order)):
             mean[j] += weight * (iterate[j] - mean[j])
-        coefficients[outputs + c] = weight * coefficients[c]
+        for b in range(coefficients.shape[0]):
+            coefficients[b, outputs + c] = weight * coefficients[b, c]
 
 
 @compiled
-def default_step(d, s, state, order, eta, norm, values, y, loss, coefficients):
-    """Implicit primal step; dual and threshold steps fed by the average, of loss ``loss``."""
-    outputs = y.shape[0]
-    dual, threshold = state[DUAL], state[THRESHOLD]
-    loss_of_iterate = squared_loss(values[:outputs], y)
-
-    # f <- argmin |f - f_t|^2 / 2 eta + loss(f) + mu (loss(f) - z)_+, then shrink by eta lambda
-    shrinkage = squared_loss_shrinkage(loss_of_iterate, eta * norm, dual, threshold)
-    for c in range(outputs):
-        coefficients[c] = (shrinkage - 1.0) * (values[c] - y[c]) / norm
-    scale(d, 0, outputs, order, 1.0 - eta * s.regularization)
-
-    if s.constrained > 0:
-        # h(f, z) = (1 - alpha)(z - gamma) + (loss - z)_+, in units of gamma
-        tail = 1.0 - s.significance
-        excess = max(loss - threshold, 0.0)
-        violation = tail * (threshold - s.tolerance) + excess
-        # mu <- [(1 - eta_mu^2 delta) mu + eta_mu h]_+
-        decay = eta / s.step_size
-        ascent = s.dual_step_size * decay
-        dual *= 1.0 - ascent * ascent * s.dual_regularization
-        dual += ascent * violation / s.tolerance
-        state[DUAL] = min(max(dual, 0.0), s.dual_cap)
-        # z <- z - eta_z ((1 - alpha) - 1[loss > z])
-        slope = tail - (1.0 if loss > threshold else 0.0)
-        descent = s.quantile_step_size * decay * s.tolerance
-        state[THRESHOLD] = max(threshold - descent * slope, 0.0)
-
-    average(d, outputs, order, averaging_weight(s, state[COUNT]), coefficients)
+def decay_of(s, count):
+    """Factor ``1 / sqrt(1 + t / decay_after)`` by which the step sizes have shrunk."""
+    if s.mode != DEFAULT:
+        return 1.0
+    return 1.0 / math.sqrt(1.0 + count / s.decay_after)
 
 
 @compiled
 def averaging_weight(s, count):
     """Weight 2 / (t + 2) of the newest iterate, no less than one over the window."""
-    return max(2.0 / (count + 2.0), 1.0 / s.averaging_window)
+    return max(2.0 / (count / s.batch + 2.0), min(s.batch / s.averaging_window, 1.0))
 
 
 @compiled
-def paper_step(d, s, state, order, eta, values, y, loss, coefficients):
-    """Explicit step of Algorithm 1 with the constraint of Eq. (23)."""
-    multiplier = state[DUAL] if s.constrained > 0 else 0.0
-    # f <- (1 - eta lambda) f - eta (1 + mu) loss'(f(x), y) k(x, .)
-    for c in range(y.shape[0]):
-        coefficients[c] = -2.0 * eta * (1.0 + multiplier) * (values[c] - y[c])
-    scale(d, 0, y.shape[0], order, 1.0 - eta * s.regularization)
-    # mu <- [(1 - eta^2 delta) mu + eta g(f(x), y)]_+, where min over z leaves g = loss - gamma
-    if s.constrained > 0:
-        g = loss + s.collapsed_offset - s.tolerance
-        dual = (1.0 - eta * eta * s.dual_regularization) * multiplier + eta * g
-        state[DUAL] = min(max(dual, 0.0), s.dual_cap)
+def multiplier_of(bounds, loss):
+    """One plus the dual variables of the constraints in whose tail the loss lies."""
+    total = 1.0
+    for j in range(bounds.shape[0]):
+        if loss > bounds[j, THRESHOLD]:
+            total += bounds[j, DUAL]
+    return total
 
 
 @compiled
-def penalty_step(d, s, state, order, eta, norm, values, y, loss, coefficients):
-    """Step of the penalty method: Eq. (23) squared, with a coefficient that keeps doubling.
+def default_step(s, bounds, state, d, batch, order):
+    """Normalised primal step; tails, duals and thresholds are those of the average.
 
-    The gradient of ``rho/2 [g]_+^2`` is ``rho [g]_+ g'``: the multiplier of the primal step. The
-    step is implicit in the loss, since the coefficient outgrows any explicit one.
+    The step is ``eta / (1 + sum mu)``, so that the multipliers cannot make it unstable, and goes
+    no further than the smallest loss of the sample. Whether a sample lies in the tail is
+    decided by the average: deciding by the iterate, or an implicit step, would distort the
+    multipliers.
     """
-    multiplier = 0.0
-    if s.constrained > 0:
-        doublings = min(math.floor(state[COUNT] / s.penalty_doubling), 900.0)
-        g = loss + s.collapsed_offset - s.tolerance
-        multiplier = min(s.penalty * 2.0**doublings * max(g, 0.0), s.dual_cap)
-        state[DUAL] = multiplier
-    shrinkage = 1.0 / (1.0 + 2.0 * eta * norm * (1.0 + multiplier))
-    for c in range(y.shape[0]):
-        coefficients[c] = (shrinkage - 1.0) * (values[c] - y[c]) / norm
-    scale(d, 0, y.shape[0], order, 1.0 - eta * s.regularization)
+    outputs, size = int(s.outputs), batch.x.shape[0]
+    decay, weight = decay_of(s, state[COUNT]), averaging_weight(s, state[COUNT])
+    eta = s.step_size * decay / multiplier_of(bounds, np.inf)
+
+    # f <- (1 - eta lambda) f - eta (1 + sum mu_j [loss > z_j]) loss'(f(x), y) k(x, .)
+    for b in range(size):
+        y, values, newcomer = batch.y[b], batch.values[b], batch.coefficients[b]
+        loss = loss_value(s.loss, s.huber_threshold, values[outputs:], y)
+        norm = kernel_at(d.kernel_code, d.kernel_parameters, batch.x[b])
+        longest = loss_derivative(s.loss, s.huber_threshold, values[:outputs], y, newcomer)
+        step = min(eta * norm * multiplier_of(bounds, loss), longest)
+        for c in range(outputs):
+            newcomer[c] *= -step / (norm * size)
+        batch.losses[b] = loss
+    scale(d.weights, 0, outputs, order, 1.0 - eta * s.regularization)
+
+    for j in range(bounds.shape[0]):
+        dual_step(s, state, bounds[j], batch.losses)
+    average(d.weights, outputs, order, weight, batch.coefficients)
 
 
 @compiled
-def stream(settings, state, points, weights, factor, scratch, recent, x, y, trace):
-    """Learn from samples ``x`` (n, p), ``y`` (n, q), one after the other.
+def dual_step(s, state, bound, losses):
+    """Ascend in the dual variable and follow the quantile, for one constraint.
 
-    Returns how many were learned, and how it ended: all of them, or none because of a number
-    that is not finite, or those before one for which the arrays must grow or whose loss shows
-    that the iterate has diverged.
+    ``h(f, z) = (1 - alpha)(z - gamma) + (loss - z)_+`` is divided by its running root mean
+    square: the step needs no tuning to the units or the tail of the loss. Constraints share it.
     """
-    if not (all_finite(x) and all_finite(y)):
-        return 0, NOT_FINITE
-    s = settings_of(settings)
-    d = dictionary_of(settings, points, weights, factor, scratch)
-    outputs = y.shape[1]
-    f, coefficients = np.empty(weights.shape[0]), np.empty(weights.shape[0])
-    predicting = f[f.shape[0] - outputs :]  # the averages where there are, else the iterates
-    order = int(state[ORDER])
-    for i in range(x.shape[0]):
-        if order == factor.shape[0]:
-            return i, FULL
-        kernel_vector(d.kernel_code, d.kernel_parameters, points, x[i], order, d.k, d.bits)
-        evaluate(d, order, f)
-        loss = squared_loss(predicting, y[i])
-        if not loss < 1e200:
-            return i, DIVERGED
-        if trace.shape[0] > 0:
-            trace[i, TRACE_HEADER:] = predicting
-        eta = s.step_size / math.sqrt(1.0 + state[COUNT] / s.decay_after)
-        norm = kernel_at(d.kernel_code, d.kernel_parameters, x[i])
+    decay, weight = decay_of(s, state[COUNT]), averaging_weight(s, state[COUNT])
+    tail, threshold = 1.0 - bound[SIGNIFICANCE], bound[THRESHOLD]
+    violation, share = tail * (threshold - bound[TOLERANCE]), 0.0
+    for b in range(losses.shape[0]):
+        violation += max(losses[b] - threshold, 0.0) / losses.shape[0]
+        share += (1.0 if losses[b] > threshold else 0.0) / losses.shape[0]
+    scaling = min(weight, max(2.0 / (state[COUNT] / s.batch + 2.0), SHORTEST_MEMORY))
+    bound[POWER] += scaling * (violation * violation - bound[POWER])
+    # mu <- [(1 - eta_mu^2 delta) mu + eta_mu h / rms(h)]_+
+    ascent = s.dual_step_size * decay / s.constraints
+    dual = (1.0 - ascent * ascent * s.dual_regularization) * bound[DUAL]
+    dual += ascent * violation / math.sqrt(bound[POWER] + 1e-300)
+    bound[DUAL] = min(max(dual, 0.0), bound[DUAL_CAP])
+    bound[MEAN_DUAL] += weight * (bound[DUAL] - bound[MEAN_DUAL])
+    # z <- z - eta_z ((1 - alpha) - P(loss > z))
+    descent = s.quantile_step_size * decay * bound[TOLERANCE]
+    bound[THRESHOLD] = max(threshold - descent * (tail - share), 0.0)
 
-        if s.mode == DEFAULT:
-            default_step(d, s, state, order, eta, norm, f, y[i], loss, coefficients)
-        elif s.mode == PAPER:
-            paper_step(d, s, state, order, eta, f, y[i], loss, coefficients)
+
+@compiled
+def published_step(s, bounds, state, d, batch, order):
+    """Algorithm 1 with the constraint of Eq. (23), or the penalty method, as published.
+
+    The penalty method replaces mu by ``rho [g]_+``, the gradient of ``rho/2 [g]_+^2``, with a
+    coefficient rho that keeps doubling; its step is implicit, since rho outgrows any explicit
+    one.
+    """
+    outputs, size = int(s.outputs), batch.x.shape[0]
+    eta = s.step_size
+    losses, tail, multipliers = batch.losses, batch.tail, batch.multipliers
+    for b in range(size):
+        losses[b] = loss_value(s.loss, s.huber_threshold, batch.values[b], batch.y[b])
+        multipliers[b] = 1.0
+    for j in range(bounds.shape[0]):
+        g = collapsed_constraint(bounds[j], losses, tail)
+        dual = bounds[j, DUAL]
+        if s.mode == PAPER:
+            # mu <- [(1 - eta^2 delta) mu + eta g(f(x), y)]_+, after the primal step
+            following = (1.0 - eta * eta * s.dual_regularization) * dual + eta * g
         else:
-            penalty_step(d, s, state, order, eta, norm, f, y[i], loss, coefficients)
+            doublings = min(math.floor(state[COUNT] / s.batch / s.penalty_doubling), 900.0)
+            dual = s.penalty * 2.0**doublings * max(g, 0.0)
+            dual = following = min(dual, bounds[j, DUAL_CAP])
+        bounds[j, DUAL] = min(max(following, 0.0), bounds[j, DUAL_CAP])
+        for b in range(size):
+            multipliers[b] += dual * tail[b] * size
 
-        budget = (s.parsimony * eta * eta) ** 2
-        order, spent = add_atom(d, x[i], coefficients, order, budget)
-        order, spent = compress(d, order, spent, budget, s.max_order)
-        state[OVERSPENT] += spent > budget * (1.0 + 1e-9)
-
-        recent[int(state[COUNT]) % recent.shape[0]] = loss
-        state[COUNT] += 1.0
-        state[ORDER] = order
-        if trace.shape[0] > 0:
-            trace[i, LOSS], trace[i, TRACE_ORDER], trace[i, TRACE_DUAL] = loss, order, state[DUAL]
-    return x.shape[0], LEARNED
+    # f <- (1 - eta lambda) f - eta (loss' + sum mu_j g_j')
+    for b in range(size):
+        y, values, newcomer = batch.y[b], batch.values[b], batch.coefficients[b]
+        if s.mode == PAPER:
+            loss_derivative(s.loss, s.huber_threshold, values, y, newcomer)
+            for c in range(outputs):
+                newcomer[c] *= -eta * multipliers[b] / size
+        else:
+            norm = kernel_at(d.kernel_code, d.kernel_parameters, batch.x[b])
+            step = eta * norm * multipliers[b]
+            implicit_step(s.loss, s.huber_threshold, values, y, step, newcomer)
+            for c in range(outputs):
+                newcomer[c] = (newcomer[c] - values[c]) / (norm * size)
+    scale(d.weights, 0, outputs, order, 1.0 - eta * s.regularization)
 
 
 @compiled
-def predict(settings, points, weights, factor, scratch, order, x, out):
-    """Fill ``out`` (n, q) with the last q functions at ``x`` (n, p), as the stream does it."""
-    d = dictionary_of(settings, points, weights, factor, scratch)
-    values = np.empty(weights.shape[0])
-    for i in range(x.shape[0]):
-        kernel_vector(d.kernel_code, d.kernel_parameters, points, x[i], order, d.k, d.bits)
-        evaluate(d, order, values)
-        out[i] = values[values.shape[0] - out.shape[1] :]
+def collapsed_constraint(bound, losses, tail):
+    """Eq. (23) over a mini-batch: ``min_z z + mean((loss - z)_+) / (1 - alpha) - gamma``.
+
+    Fills ``tail`` with its derivatives by the losses. Of a single sample what is left is the
+    loss, plus a constant where the positive part is smoothed.
+    """
+    size, share = losses.shape[0], 1.0 - bound[SIGNIFICANCE]
+    if bound[SMOOTHING] > 0.0 and share < 1.0:
+        return smoothed_constraint(bound, losses, tail)
+    for b in range(size):
+        tail[b] = 0.0
+    left, total = 1.0, 0.0
+    while left > 1e-12:
+        worst = -1
+        for b in range(size):
+            if tail[b] == 0.0 and (worst < 0 or losses[b] > losses[worst]):
+                worst = b
+        if worst < 0:
+            break
+        tail[worst] = min(1.0 / (size * share), left)
+        left -= tail[worst]
+        total += tail[worst] * losses[worst]
+    return total - bound[TOLERANCE]
+
+
+@compiled
+def smoothed_constraint(bound, losses, tail):
+    """Eq. (23) with the softplus of temperature ``s``; z by bisection of its derivative."""
+    size, share, s = losses.shape[0], 1.0 - bound[SIGNIFICANCE], bound[SMOOTHING]
+    edge = s * math.log(bound[SIGNIFICANCE] / share)  # z - loss of a single sample
+    low = high = losses[0] + edge
+    for b in range(1, size):
+        low, high = min(low, losses[b] + edge), max(high, losses[b] + edge)
+    for _ in range(60):
+        z = 0.5 * (low + high)
+        above = 0.0
+        for b in range(size):
+            above += 1.0 / (1.0 + math.exp(min((z - losses[b]) / s, 700.0))) / size
+        if above > share:
+            low = z
+        else:
+            high = z
+    z = 0.5 * (low + high)
+    total = z
+    for b in range(size):
+        excess = (losses[b] - z) / s
+        softplus = math.log1p(math.exp(-abs(excess))) + max(excess, 0.0)
+        total += s * softplus / (size * share)
+        tail[b] = 1.0 / (1.0 + math.exp(min(-excess, 700.0))) / (size * share)
+    return total - bound[TOLERANCE]

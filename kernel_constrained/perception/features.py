@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.core.compilation import compiled
+from kernel_constrained.core.compilation import compiled_allocating
 from kernel_constrained.perception.scan import Reading, Scan
 from kernel_constrained.perception.unusable import Unusable
 
@@ -63,7 +63,7 @@ def sector_ranges(
     return out
 
 
-@compiled
+@compiled_allocating
 def fill_sectors(
     ranges, angle_min, angle_increment, range_min, range_max, bearing_min, width, far, out
 ):

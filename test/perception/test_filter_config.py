@@ -83,10 +83,12 @@ def test_learner_is_built_as_its_configuration_says():
         'step_size': 0.07, 'parsimony': 0.3, 'regularization': 1e-3, 'dual_regularization': 1e-4,
         'mode': 'penalty', 'dual_step_size': 0.01, 'quantile_step_size': 0.02, 'dual_cap': 7.0,
         'averaging_window': 50.0, 'decay_after': 80.0, 'penalty': 0.5, 'penalty_doubling': 60.0,
-        'max_model_order': 77, 'loss_window': 33,
+        'max_model_order': 77, 'loss_window': 33, 'step': 'gradient', 'novelty': 0.01,
+        'batch_size': 3,
     }  # fmt: skip
     of_learner = {f.name for f in attrs.fields(PrimalDualLearner) if 'type' in f.metadata}
-    assert set(values) == of_learner - {'loss'}, 'every parameter of the learner can be chosen'
+    fixed = {'loss', 'huber_threshold', 'classes'}
+    assert set(values) == of_learner - fixed, 'every other parameter can be chosen'
     learner = LearnerConfig(bandwidth=2.0, significance=0.8, tolerance=3.0, **values).build()
     assert {name: getattr(learner, name) for name in values} == values
     assert learner.kernel == Gaussian(2.0)
