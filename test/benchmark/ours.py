@@ -6,12 +6,16 @@ from adapter import Contestant, grid, Origin, Result, Stopwatch
 
 from kernel_constrained.core import CVaR, Gaussian, PrimalDualLearner
 
-# ``budget`` is what a step may cost in compression, epsilon; parsimony follows from it.
+# ``budget`` is what a step of POLK may cost in compression, epsilon; parsimony follows from it.
 BUDGETS = (0.3, 0.1, 0.03, 0.01, 0.003)
 OURS = {
-    'ours: default': {
-        'fixed': dict(regularization=1e-5),
-        'grid': dict(step_size=(0.1, 0.4, 1.6), budget=BUDGETS),
+    'ours: default (recursive)': {
+        'fixed': {},
+        'grid': dict(novelty=(0.1, 0.03, 0.01, 1e-3, 1e-4), regularization=(1e-5, 1e-6)),
+    },
+    'ours: default, gradient': {
+        'fixed': dict(step='gradient', regularization=1e-5),
+        'grid': dict(step_size=(0.2, 0.5, 1.5), parsimony=(5.0, 1.0, 0.3, 0.1, 0.02)),
     },
     'ours: POLK': {
         'fixed': dict(mode='paper', regularization=1e-5),

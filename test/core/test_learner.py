@@ -32,24 +32,27 @@ def learner(**settings):
     return PrimalDualLearner(**{**defaults, **settings})
 
 
-def lidar_run(seed, mode='default'):
+PAPER = dict(mode='paper', step_size=0.1, parsimony=0.008)
+
+
+def lidar_run(seed, settings):
     table, split = load_lidar(), lidar_split(seed)
     x, y = ((table.range - 390) / 330)[:, None], table.logratio
     rng = np.random.default_rng(seed)
     rows = np.concatenate([rng.permutation(split.train) for _ in range(10)])
     paper = PrimalDualLearner(
         kernel=Gaussian(bandwidth=0.04), loss='squared',
-        constraint=CVaR(significance=0.99, tolerance=0.8), step_size=0.1, parsimony=0.008,
-        regularization=1e-5, dual_regularization=1e-5, mode=mode,
+        constraint=CVaR(significance=0.99, tolerance=0.8),
+        regularization=1e-5, dual_regularization=1e-5, **settings,
     ).partial_fit(x[rows], y[rows])  # fmt: skip
     train = (paper.predict(x[split.train]) - y[split.train]) ** 2
     test = (paper.predict(x[split.test]) - y[split.test]) ** 2
     return train.mean(), test.mean(), paper.model_order_, conditional_value_at_risk(train, 0.99)
 
 
-@pytest.mark.parametrize('mode', ['default', 'paper'])
-def test_lidar_reaches_the_figures_of_the_paper(mode):
-    results = np.array([lidar_run(seed, mode) for seed in range(20)])
+@pytest.mark.parametrize('settings', [{}, {'step': 'gradient'}, PAPER], ids=str)
+def test_lidar_reaches_the_figures_of_the_paper(settings):
+    results = np.array([lidar_run(seed, settings) for seed in range(20)])
     for train, test, order, cvar in (np.median(results, axis=0), results[0]):
         assert train <= 0.0065
         assert test <= 0.0090

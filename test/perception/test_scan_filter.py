@@ -489,10 +489,12 @@ def test_run_time_parameters_change_between_two_samples():
     filter_, other = ScanFilter(config()), ScanFilter(config())
     run(filter_, drive(50))
     run(other, drive(50))
-    changed = config(learner__step_size=0.01, learner__tolerance=0.7, learner__significance=0.5)
+    changed = config(
+        learner__regularization=0.1, learner__tolerance=0.7, learner__significance=0.5
+    )
     filter_.reconfigure(changed)
     assert state(filter_)[1] == state(other)[1], 'nothing learned is lost'
-    assert filter_.learner.step_size == 0.01
+    assert filter_.learner.regularization == 0.1
     assert filter_.learner.constraint.tolerance == 0.7
     assert filter_.learner.constraint.significance == 0.5
     run(filter_, drive(50, start=50))
@@ -501,7 +503,7 @@ def test_run_time_parameters_change_between_two_samples():
     losses = filter_.learner.recent_losses_
     assert filter_.cvar() == conditional_value_at_risk(losses, 0.5)
     filter_.reset()
-    assert filter_.learner.step_size == 0.01
+    assert filter_.learner.regularization == 0.1
 
 
 @pytest.mark.parametrize(
