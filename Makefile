@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KILLIAN := $(VENV)/.killian
+PEERS := $(VENV)/.peers
 OUTPUT ?= out
 
 .PHONY: demo demo-scans test lint benchmark clean
@@ -17,8 +18,10 @@ demo-scans: $(STAMP) $(KILLIAN)
 test: lint $(KILLIAN)
 	$(BIN)/python -m pytest test
 
-benchmark: $(STAMP)
+benchmark: $(PEERS)
 	$(BIN)/python test/benchmark/cost_against_order.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/error_against_cost.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/rates.py --output $(OUTPUT)/benchmark
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -34,6 +37,10 @@ $(STAMP): setup.py
 # The data file only: the package's own dependencies are not needed.
 $(KILLIAN): $(STAMP)
 	$(BIN)/python -m pip install --quiet --no-deps rtb-data==2.0.0
+	touch $@
+
+$(PEERS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[benchmark]'
 	touch $@
 
 clean:

@@ -49,6 +49,7 @@ setup(
             'pytest', 'hypothesis', 'cvxpy', 'clarabel', 'ruff', 'mypy',
             'colcon-common-extensions', 'ros-ament-package', 'setuptools>=70.1,<80',
         ],
+        'benchmark': ['scikit-learn', 'river', 'padasip'],
     },
     entry_points={
         'console_scripts': [

@@ -10,6 +10,7 @@ from kernel_constrained.core import (
     conditional_value_at_risk,
     CVaR,
     DivergenceError,
+    Expectation,
     Gaussian,
     Polynomial,
     PrimalDualLearner,
@@ -25,6 +26,13 @@ def stream(n=600, seed=0, outputs=None):
     y = np.sin(3 * x[:, 0]) * np.cos(2 * x[:, 1])
     y = y if outputs is None else np.stack([y * (c + 1) for c in range(outputs)], axis=1)
     return x, y + 0.1 * rng.standard_normal(y.shape)
+
+
+VARIANTS = pytest.mark.parametrize(
+    'variant',
+    [dict(step='recursive'), dict(step='gradient'), dict(mode='paper'), dict(mode='penalty')],
+    ids=lambda variant: next(iter(variant.values())),
+)
 
 
 def learner(**settings):
@@ -74,11 +82,11 @@ def test_predictions_and_weights_have_the_shape_of_the_targets(outputs):
     assert np.mean((fitted.predict(x) - y) ** 2) < 0.1 * np.mean(y**2)
 
 
-@pytest.mark.parametrize('mode', ['default', 'paper', 'penalty'])
-def test_one_call_and_sample_by_sample_are_the_same_bit_for_bit(mode):
+@VARIANTS
+def test_one_call_and_sample_by_sample_are_the_same_bit_for_bit(variant):
     x, y = stream(outputs=2)
-    at_once = learner(mode=mode, step_size=0.1).partial_fit(x, y)
-    singly = learner(mode=mode, step_size=0.1)
+    at_once = learner(step_size=0.1, **variant).partial_fit(x, y)
+    singly = learner(step_size=0.1, **variant)
     for i in range(len(x)):
         singly.partial_fit(x[i : i + 1], y[i : i + 1])
     assert np.array_equal(at_once.dictionary_, singly.dictionary_)
@@ -87,10 +95,11 @@ def test_one_call_and_sample_by_sample_are_the_same_bit_for_bit(mode):
     assert at_once.violation_ == singly.violation_
 
 
-def test_prequential_predicts_each_sample_before_it_is_learned():
+@VARIANTS
+def test_prequential_predicts_each_sample_before_it_is_learned(variant):
     x, y = stream(200)
-    trace = learner().prequential(x, y)
-    singly = learner().partial_fit(x[:1], y[:1])
+    trace = learner(step_size=0.1, **variant).prequential(x, y)
+    singly = learner(step_size=0.1, **variant).partial_fit(x[:1], y[:1])
     for i in range(1, len(x)):
         assert trace.prediction[i] == singly.predict(x[i : i + 1])[0], 'bit for bit'
         singly.partial_fit(x[i : i + 1], y[i : i + 1])
@@ -100,12 +109,13 @@ def test_prequential_predicts_each_sample_before_it_is_learned():
 
 
 @pytest.mark.parametrize('kernel', [Gaussian(0.3), Polynomial(2, 1.0)])
-@pytest.mark.parametrize('mode', ['default', 'paper', 'penalty'])
-def test_save_and_load_go_on_bit_for_bit(tmp_path, kernel, mode):
+@VARIANTS
+@pytest.mark.parametrize('constraint', [CVaR(0.9, 5.0), [CVaR(0.9, 5.0), Expectation(5.0)]])
+def test_save_and_load_go_on_bit_for_bit(tmp_path, kernel, variant, constraint):
     x, y = stream(outputs=2)
-    first = learner(
-        kernel=kernel, mode=mode, step_size=0.05, constraint=CVaR(0.9, 5.0)
-    ).partial_fit(x[:300], y[:300])
+    first = learner(kernel=kernel, step_size=0.05, constraint=constraint, **variant).partial_fit(
+        x[:300], y[:300]
+    )
     first.save(tmp_path / 'model.npz')
     second = PrimalDualLearner.load(tmp_path / 'model.npz')
     assert np.array_equal(first.predict(x), second.predict(x))
@@ -113,7 +123,8 @@ def test_save_and_load_go_on_bit_for_bit(tmp_path, kernel, mode):
     second.partial_fit(x[300:], y[300:])
     assert np.array_equal(first.dictionary_, second.dictionary_)
     assert np.array_equal(first.weights_, second.weights_)
-    assert first.violation_ == second.violation_
+    assert np.array_equal(first.violation_, second.violation_)
+    assert np.array_equal(first.dual_variable_, second.dual_variable_)
     assert first.constraint == second.constraint
 
 
@@ -168,9 +179,10 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         ([[0.0, 1.0]], [1e150], 'beyond 1e200'),
     ],
 )
-def test_bad_samples_are_refused_before_anything_changes(x, y, message):
+@VARIANTS
+def test_bad_samples_are_refused_before_anything_changes(variant, x, y, message):
     good = stream(100)
-    fitted = learner().partial_fit(*good)
+    fitted = learner(step_size=0.1, **variant).partial_fit(*good)
     before = fitted.to_parts()
     with pytest.raises((ValueError, DivergenceError), match=message):
         fitted.partial_fit(x, y)
@@ -226,6 +238,14 @@ def test_divergence_is_an_error_that_keeps_the_last_finite_state():
         (dict(kernel='gaussian'), r"kernel must be a Gaussian or a Polynomial \(got 'gaussian'\)"),
         (dict(constraint=0.9), r'constraint must be a CVaR, .*, or None \(got 0\.9\)'),
         (dict(max_model_order=0), r'max_model_order must be an integer from 1 to'),
+        (dict(loss='cubic'), r'loss must be one of squared, huber, .* \(got .cubic.\)'),
+        (dict(constraint=[CVaR(), 2]), r'constraint must be .*several of them.* \(got 2\)'),
+        (
+            dict(step='recursive', loss='huber'),
+            r"needs loss='squared'.*\(got 'huber', .*'gradient'",
+        ),
+        (dict(step='recursive', mode='paper'), r"needs .*mode='default'.*\(got .*'paper'"),
+        (dict(step='recursive', batch_size=4), r'needs .*batch_size=1.*\(got .* 4 and'),
     ],
 )
 def test_wrong_settings_name_parameter_value_and_range(settings, message):
@@ -233,21 +253,27 @@ def test_wrong_settings_name_parameter_value_and_range(settings, message):
         learner(**settings)
 
 
-def test_model_order_cap_is_honoured_and_reported():
+@VARIANTS
+def test_model_order_cap_is_honoured_and_reported(variant):
     x, y = stream(2000)
-    capped = learner(max_model_order=12).partial_fit(x, y)
+    settings = dict(step_size=0.2, parsimony=0.1, **variant)
+    capped = learner(max_model_order=12, **settings).partial_fit(x, y)
     assert capped.model_order_ == 12
     assert capped.overspent_ > 0
-    free = learner().partial_fit(x, y)
+    free = learner(**settings).partial_fit(x, y)
     assert free.model_order_ > 12
     assert free.overspent_ == 0
 
 
-def test_zero_parsimony_keeps_every_atom_that_is_not_dependent():
+@pytest.mark.parametrize(
+    'settings', [dict(step='gradient', parsimony=0.0), dict(step='recursive', novelty=1e-7)]
+)
+def test_without_compression_every_atom_is_kept_that_is_not_dependent(settings):
     x, y = stream(150)
-    assert learner(parsimony=0.0).partial_fit(x, y).model_order_ > 60
-    twice = learner(parsimony=0.0).partial_fit(np.vstack([x, x]), np.concatenate([y, y]))
-    assert twice.model_order_ == learner(parsimony=0.0).partial_fit(x, y).model_order_
+    order = learner(**settings).partial_fit(x, y).model_order_
+    assert order > 60
+    twice = learner(**settings).partial_fit(np.vstack([x, x]), np.concatenate([y, y]))
+    assert twice.model_order_ == order
 
 
 def test_runtime_parameters_change_between_samples_and_others_are_refused():
