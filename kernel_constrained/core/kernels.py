@@ -22,6 +22,8 @@ LOG2_E = 1.0 / math.log(2.0)
 # ln 2 in two parts: the product of the first with an integer below 2**11 is exact.
 LN2_HIGH = 0.693147180369123816490
 LN2_LOW = 1.90821492927058770002e-10
+# Kernels of points further apart than this are 0: 1e-130.
+FAR = -300.0
 
 
 @attrs.frozen
@@ -93,15 +95,18 @@ def whole_vectors(count):
 def exponential(values, count, bits):
     """Replace ``values[:count]`` by their exponentials, to within 2 ulp; all must be <= 0.
 
+    Below ``exp(FAR)`` the result is 0: products of such small numbers with others would be
+    subnormal, and slow the processor down 20 times.
+
     Splits ``v = n ln 2 + r`` with ``|r| <= ln 2 / 2``: Taylor's series of degree 13 for
     ``exp(r)``, the exponent bits for ``2^n``. Written in loops that the compiler vectorises,
     twice as fast as the library's exponential from 50 values on. ``bits`` is scratch of int64.
     """
     powers = bits.view(np.float64)
     for i in range(count):
-        value = max(values[i], -708.0)
+        value = max(values[i], FAR)
         n = math.floor(value * LOG2_E + 0.5)
-        bits[i] = (np.int64(n) + 1023) << 52
+        bits[i] = ((np.int64(n) + 1023) << 52) if value > FAR else 0
         values[i] = (value - n * LN2_HIGH) - n * LN2_LOW
     for i in range(count):
         r = values[i]
@@ -157,7 +162,8 @@ def kernel_of_pair(code, parameters, a, b):
     if code == 0:
         for c in range(a.shape[0]):
             total += (a[c] - b[c]) ** 2
-        return math.exp(parameters[0] * total)
+        total *= parameters[0]
+        return math.exp(total) if total > FAR else 0.0
     for c in range(a.shape[0]):
         total += a[c] * b[c]
     return (total + parameters[0]) ** int(parameters[1])

@@ -127,7 +127,8 @@ class PrimalDualLearner:
         Primal step size eta of the gradient steps.
     parsimony
         P: each gradient step may cost ``P eta^2`` of RKHS norm in compression; 0 keeps every
-        atom. In the default mode in units of the root mean square of the targets.
+        atom. In the default mode in units of the root mean square of the targets with the
+        squared loss, of ``huber_threshold`` with the Huber loss.
     novelty
         A recursive step adds an atom where more than this share of the squared norm of its
         kernel function lies outside the span of the dictionary.

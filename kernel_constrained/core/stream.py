@@ -29,7 +29,7 @@ from kernel_constrained.core.layout import (
     TRACE_HEADER,
     TRACE_ORDER,
 )
-from kernel_constrained.core.losses import loss_value
+from kernel_constrained.core.losses import HUBER, loss_value, SQUARED
 from kernel_constrained.core.primal_dual import (
     decay_of,
     default_step,
@@ -148,7 +148,7 @@ def learn_batch(s, state, bounds, d, batch):
     budget = (s.parsimony * eta * eta) ** 2
     if s.mode == DEFAULT:
         default_step(s, bounds, state, d, batch, order)
-        budget *= 1.0 if s.labels > 0 else state[TARGET_POWER]
+        budget *= squared_unit(s, state)
     else:
         published_step(s, bounds, state, d, batch, order)
 
@@ -165,6 +165,18 @@ def learn_batch(s, state, bounds, d, batch):
     state[OVERSPENT] += spent > budget * (1.0 + 1e-9)
     state[ORDER] = order
     state[PENDING] = 0.0
+
+
+@compiled
+def squared_unit(s, state):
+    """Square of what the compression budget of the default mode is measured in.
+
+    The root mean square of the targets; for the Huber loss its threshold, since gross outliers
+    must not count; for the absolute loss and labels one, since the step size has their unit.
+    """
+    if s.loss == SQUARED:
+        return state[TARGET_POWER]
+    return s.huber_threshold**2 if s.loss == HUBER else 1.0
 
 
 @compiled
