@@ -22,8 +22,8 @@ LOG2_E = 1.0 / math.log(2.0)
 # ln 2 in two parts: the product of the first with an integer below 2**11 is exact.
 LN2_HIGH = 0.693147180369123816490
 LN2_LOW = 1.90821492927058770002e-10
-# Kernels of points further apart than this are 0: 1e-130.
-FAR = -300.0
+# Kernels of points further apart than this, 1e-20, are 0.
+FAR = -46.0
 
 
 @attrs.frozen
@@ -95,8 +95,8 @@ def whole_vectors(count):
 def exponential(values, count, bits):
     """Replace ``values[:count]`` by their exponentials, to within 2 ulp; all must be <= 0.
 
-    Below ``exp(FAR)`` the result is 0: products of such small numbers with others would be
-    subnormal, and slow the processor down 20 times.
+    Below ``exp(FAR)`` the result is 0: products of such small numbers would become subnormal, and
+    slow the processor down 20 times.
 
     Splits ``v = n ln 2 + r`` with ``|r| <= ln 2 / 2``: Taylor's series of degree 13 for
     ``exp(r)``, the exponent bits for ``2^n``. Written in loops that the compiler vectorises,

@@ -29,6 +29,7 @@ class Dictionary(NamedTuple):
     factor: np.ndarray  # (capacity, stride): inverse Cholesky factor S
     diagonal: np.ndarray  # (stride,): diagonal of K^-1
     late: np.ndarray  # (stride,): update that the covariance has yet to receive
+    usage: np.ndarray  # (stride,): how many samples have come near an atom since it was added
     projection: np.ndarray  # (stride,): K^-1 k, and scratch of a removal
     cost: np.ndarray  # (stride,): removal costs
     bits: np.ndarray  # (stride,): int64 scratch of the exponential

@@ -64,7 +64,7 @@ LEARNED, FULL, DIVERGED, NOT_FINITE, NO_LABEL = range(5)
 SIGNIFICANCE, TOLERANCE, SMOOTHING, DUAL_CAP, DUAL, THRESHOLD, MEAN_DUAL, POWER, BOUND = range(9)
 
 # Rows of scratch in the table: those of Dictionary.
-SCRATCH = 8
+SCRATCH = 9
 
 # Entries of a trace row before the dual variables and the prediction.
 LOSS, TRACE_ORDER, TRACE_HEADER = range(3)
@@ -115,7 +115,7 @@ def learner_of(s, state, table, factor, inputs, columns, functions):
     r = table[scratch : scratch + SCRATCH]
     d = Dictionary(
         int(s.kernel_code), state[:2], table[:inputs], table[inputs:scratch], factor,
-        r[0], r[1], r[2], r[3], r[4].view(np.int64), r[5:7], r[7],
+        r[0], r[1], r[2], r[3], r[4], r[5].view(np.int64), r[6:8], r[8],
     )  # fmt: skip
     batch = Batch(
         state[at_x:at_y].reshape(size, inputs),

@@ -311,11 +311,16 @@ class PrimalDualLearner:
         if status == layout.NO_LABEL:
             raise ValueError(self._not_labels(targets))
         if status == layout.DIVERGED:
+            advice = 'Its target may be no measurement'
+            if self.mode == 'paper':
+                advice = (
+                    f'Lower step_size (now {self.step_size:g}): an explicit step of the squared '
+                    'loss needs 2 step_size (1 + dual variable) < 2 (dual variable now '
+                    f'{self.dual_variable_})'
+                )
             raise DivergenceError(
                 f'the loss of sample {done} of {len(x)} is beyond 1e200; samples before it are '
-                f'learned. Lower step_size (now {self.step_size:g}): an explicit step in '
-                "mode='paper' needs 2 step_size (1 + dual variable) < 2 "
-                f'(dual variable now {self.dual_variable_})'
+                f'learned. {advice}'
             )
 
     def warm_up(self, inputs: int = 1, outputs: int = 1) -> 'PrimalDualLearner':
@@ -591,7 +596,7 @@ class PrimalDualLearner:
         return {
             'points': slice(0, self._inputs),
             'weights': slice(self._inputs, scratch),
-            'diagonal_and_late': slice(scratch, scratch + 2),
+            'diagonal_late_usage': slice(scratch, scratch + 3),
             'kernel_vectors': slice(scratch + layout.SCRATCH, None),
         }
 

@@ -29,7 +29,8 @@ from kernel_constrained.core.primal_dual import dual_step, multiplier_of
 
 # The prior is renewed one coordinate at a time, every so many samples.
 RENEWAL = 8
-LEAST_INFORMATION = 1e-9
+# Below this the covariance of what is not excited would lose all precision.
+LEAST_REGULARIZATION = 1e-9
 
 
 @compiled
@@ -92,7 +93,8 @@ def recursive_step(s, state, bounds, d, covariance, k, x, y, values, losses, err
     gap = norm - squared_norm(c, order)
     needed = s.novelty * norm
     if order >= s.max_order:
-        needed = max(needed, 1.0 / d.diagonal[most_redundant(d, order)])
+        needed = max(needed, worth(d, least_worth(d, order)))
+    use_atoms(d, k, order, remember)
     if gap > needed:
         admit(s, state, d, covariance, k, x, order, gap)
         order += 1
@@ -114,16 +116,30 @@ def recursive_step(s, state, bounds, d, covariance, k, x, y, values, losses, err
 
 
 @compiled
-def most_redundant(d, order):
-    """Return the atom that lies nearest to the span of the others: KOMP of unit weights.
+def use_atoms(d, k, order, remember):
+    """Count a sample for the atoms it is near to, within the window."""
+    for j in range(whole_vectors(order)):
+        d.usage[j] = remember * d.usage[j] + k[j] * k[j]
 
-    Its squared distance is one over its entry in ``d.diagonal``.
+
+@compiled
+def worth(d, j):
+    """Count samples that came near atom ``j``, times its squared distance from the others' span.
+
+    An atom that was seen once and never again is worth nothing, and so is one that its
+    neighbours can stand for.
     """
-    best = 0
+    return d.usage[j] / d.diagonal[j]
+
+
+@compiled
+def least_worth(d, order):
+    """Return the atom that is worth least."""
+    least = 0
     for j in range(order):
-        if d.diagonal[j] > d.diagonal[best]:
-            best = j
-    return best
+        if worth(d, j) < worth(d, least):
+            least = j
+    return least
 
 
 @compiled
@@ -142,7 +158,8 @@ def admit(s, state, d, covariance, k, x, order, gap):
     append_atom(d.factor, d.diagonal, d.projection, gap, order)
     append_point(d, x, order)
     d.coordinates[order] = math.sqrt(gap)
-    information = max(0.5 * s.regularization * state[INFORMATION], LEAST_INFORMATION)
+    d.usage[order] = 0.0
+    information = 0.5 * max(s.regularization, LEAST_REGULARIZATION) * state[INFORMATION]
     # the late update has yet to scale it
     covariance[order, order] = 1.0 / (information * state[LATE_SCALE])
 
@@ -154,7 +171,7 @@ def renew_prior(s, state, d, covariance, order, errors):
     Each sample adds ``lambda/2`` to the information on each coordinate. With a finite window
     this is what keeps directions from being forgotten that are no longer excited.
     """
-    if state[COUNT] % RENEWAL != RENEWAL - 1 or s.regularization == 0.0 or order == 0:
+    if state[COUNT] % RENEWAL != RENEWAL - 1 or order == 0:
         return
     j, unit = int(state[TURN]) % order, d.coordinates
     state[TURN] = j + 1.0
@@ -163,22 +180,25 @@ def renew_prior(s, state, d, covariance, order, errors):
     unit[j] = 1.0
     for f in range(errors.shape[0]):
         errors[f] = -d.weights[f, j]
-    noise = 2.0 / (s.regularization * RENEWAL * order)
+    noise = 2.0 / (max(s.regularization, LEAST_REGULARIZATION) * RENEWAL * order)
     assimilate(state, d, covariance, unit, order, errors, noise, 1.0)
 
 
 @compiled
 def forget_atom(state, d, covariance, order):
-    """Remove the most redundant atom but the newest, and condition on its coordinate being zero.
+    """Remove the atom worth least but the newest, and condition on its coordinate being zero.
 
     Not the one that matters least for the function learned so far: newcomers would displace each
     other for ever, and each time what was learned along the way would be lost.
     """
     scratch, last = d.coordinates, order - 1
     update_and_multiply(covariance, d.late, state[LATE_SCALE], scratch, order, d.cost)
-    j = most_redundant(d, last)
+    j = least_worth(d, last)
     remove_atom(d.factor, d.diagonal, j, order, d.projection, d.rotations)
     remove_point(d, j, order)
+    for i in range(j, last):
+        d.usage[i] = d.usage[i + 1]
+    d.usage[last] = 0.0
     for f in range(d.weights.shape[0]):
         row = d.weights[f]
         for i in range(j + 1, order):

@@ -155,7 +155,7 @@ class NaiveRecursive:
         self.kernel, self.novelty, self.lam = kernel, novelty, regularization
         self.remember, self.max_order = 1 - 1 / window, max_order
         self.atoms, self.mean, self.cov = None, None, None
-        self.information, self.t, self.turn = 0.0, 0, 0
+        self.information, self.t, self.turn, self.usage = 0.0, 0, 0, np.zeros(0)
 
     def predict(self, X):
         return self.kernel(X, self.atoms) @ self.mean
@@ -180,7 +180,8 @@ class NaiveRecursive:
         projection = inverse @ k
         gap, needed = norm - k @ projection, self.novelty * norm
         if len(self.atoms) >= self.max_order:
-            needed = max(needed, 1 / np.diag(inverse).max())
+            needed = max(needed, (self.usage / np.diag(inverse)).min())
+        self.usage = self.remember * self.usage + k**2
         if gap > needed:
             self.admit(x, projection, gap)
         row = self.kernel(x[None], self.atoms)[0]
@@ -189,13 +190,13 @@ class NaiveRecursive:
         if self.t % 8 == 7:
             self.renew()
         while len(self.atoms) > self.max_order:
-            self.remove(int(np.argmax(np.diag(self.inverse_gram())[:-1])))
+            self.remove(int(np.argmin((self.usage / np.diag(self.inverse_gram()))[:-1])))
         self.t += 1
 
     def admit(self, x, projection, gap):
         """The new function ``(k(x, .) - projection) / sqrt(gap)`` has variance 1 / information."""
         direction = np.append(-projection, 1.0) / np.sqrt(gap)
-        self.atoms = np.vstack([self.atoms, x])
+        self.atoms, self.usage = np.vstack([self.atoms, x]), np.append(self.usage, 0.0)
         self.mean = np.vstack([self.mean, np.zeros(self.mean.shape[1])])
         cov = np.zeros((len(self.atoms),) * 2)
         cov[:-1, :-1] = self.cov
@@ -215,4 +216,4 @@ class NaiveRecursive:
         ratio = self.cov[keep, j] / self.cov[j, j]
         self.mean = self.mean[keep] - np.outer(ratio, self.mean[j])
         self.cov = self.cov[np.ix_(keep, keep)] - np.outer(ratio, self.cov[j, keep])
-        self.atoms = self.atoms[keep]
+        self.atoms, self.usage = self.atoms[keep], self.usage[keep]
