@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 1
+VERSION = 2
 
 
 class ModelFileError(ValueError):

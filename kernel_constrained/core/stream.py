@@ -71,7 +71,7 @@ def copy(source, target):
 
 
 @compiled
-def record(s, state, bounds, trace, i, loss, prediction):
+def record(bounds, trace, i, loss, prediction):
     """Write what the trace says of sample ``i``, but for what the step will change."""
     first = TRACE_HEADER + bounds.shape[0]
     trace[i, LOSS] = loss
@@ -131,7 +131,7 @@ def stream(state, table, factors, x, y, functions, trace):
         copy(y[i], batch.y[b])
         count_sample(s, state, recent, y[i], loss)
         if trace.shape[0] > 0:
-            record(s, state, bounds, trace, i, loss, predicting)
+            record(bounds, trace, i, loss, predicting)
         state[PENDING] = b + 1.0
         if b + 1 == size:
             learn_batch(s, state, bounds, d, batch)
@@ -217,7 +217,7 @@ def recursive_stream(state, table, factors, x, y, functions, trace):
             return i
         count_sample(s, state, recent, y[i], loss)
         if trace.shape[0] > 0:
-            record(s, state, bounds, trace, i, loss, values)
+            record(bounds, trace, i, loss, values)
         losses[0] = loss
         order = recursive_step(
             s, state, bounds, d, factors[1], k, x[i], y[i], values, losses, errors
