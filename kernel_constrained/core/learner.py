@@ -133,7 +133,7 @@ class PrimalDualLearner:
         A recursive step adds an atom where more than this share of the squared norm of its
         kernel function lies outside the span of the dictionary.
     regularization
-        Lambda.
+        Lambda; a recursive step takes at least 1e-9.
     dual_regularization
         Delta.
     mode

@@ -44,9 +44,9 @@ def evaluate(weights, k, order, values):
 
 
 @compiled
-def scale(weights, first, last, order, factor):
-    """Multiply the weights of functions ``first`` to ``last - 1`` by ``factor``."""
-    for f in range(first, last):
+def scale(weights, functions, order, factor):
+    """Multiply the weights of the first ``functions`` by ``factor``."""
+    for f in range(functions):
         row = weights[f]
         for j in range(whole_vectors(order)):
             row[j] *= factor
@@ -110,7 +110,7 @@ def default_step(s, bounds, state, d, batch, order):
         for c in range(outputs):
             newcomer[c] *= -step / (norm * size)
         batch.losses[b] = loss
-    scale(d.weights, 0, outputs, order, 1.0 - eta * s.regularization)
+    scale(d.weights, outputs, order, 1.0 - eta * s.regularization)
 
     for j in range(bounds.shape[0]):
         dual_step(s, state, bounds[j], batch.losses)
@@ -184,7 +184,7 @@ def published_step(s, bounds, state, d, batch, order):
             implicit_step(s.loss, s.huber_threshold, values, y, step, newcomer)
             for c in range(outputs):
                 newcomer[c] = (newcomer[c] - values[c]) / (norm * size)
-    scale(d.weights, 0, outputs, order, 1.0 - eta * s.regularization)
+    scale(d.weights, outputs, order, 1.0 - eta * s.regularization)
 
 
 @compiled

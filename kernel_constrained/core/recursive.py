@@ -8,7 +8,7 @@ well conditioned). A new atom adds a coordinate; removing an atom is the rotatio
 into the last coordinate, then conditioning on that coordinate being zero.
 
 The covariance is updated one step late: the next step, which has to read all of it anyway, writes
-the update as it goes along. Twice as fast as two passes.
+the update as it goes along: 1.5 times as fast as two passes at order 87.
 """
 
 import math
@@ -83,14 +83,17 @@ def assimilate(state, d, covariance, c, order, errors, noise, remember):
 
 
 @compiled
-def recursive_step(s, state, bounds, d, covariance, k, x, y, values, losses, errors):
-    """Take in one sample, whose coordinates are in ``d.coordinates``; return the new order."""
+def recursive_step(s, state, bounds, d, covariance, k, squared, x, y, values, losses, errors):
+    """Take in one sample; return the new order.
+
+    Its coordinates are in ``d.coordinates``, of squared norm ``squared``.
+    """
     order, loss, c = int(state[ORDER]), losses[0], d.coordinates
     remember = 1.0 - 1.0 / s.averaging_window
     state[INFORMATION] = remember * state[INFORMATION] + 1.0
 
     norm = kernel_at(d.kernel_code, d.kernel_parameters, x) * (1.0 + NUGGET)
-    gap = norm - squared_norm(c, order)
+    gap = norm - squared
     needed = s.novelty * norm
     if order >= s.max_order:
         needed = max(needed, worth(d, least_worth(d, order)))
@@ -140,15 +143,6 @@ def least_worth(d, order):
         if worth(d, j) < worth(d, least):
             least = j
     return least
-
-
-@compiled
-def squared_norm(c, order):
-    """Squared norm of the first ``order`` numbers."""
-    total = 0.0
-    for i in range(order):
-        total += c[i] * c[i]
-    return total
 
 
 @compiled

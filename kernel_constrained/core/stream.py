@@ -209,7 +209,7 @@ def recursive_stream(state, table, factors, x, y, functions, trace):
             state[STATUS] = FULL
             return i
         kernel_vector(d.kernel_code, d.kernel_parameters, d.points, x[i], order, k, d.bits)
-        coordinates(d.factor, k, order, c)
+        squared = coordinates(d.factor, k, order, c)
         evaluate(d.weights, c, order, values)
         loss = loss_value(s.loss, s.huber_threshold, values, y[i])
         if not loss < LARGEST_LOSS:
@@ -220,7 +220,7 @@ def recursive_stream(state, table, factors, x, y, functions, trace):
             record(bounds, trace, i, loss, values)
         losses[0] = loss
         order = recursive_step(
-            s, state, bounds, d, factors[1], k, x[i], y[i], values, losses, errors
+            s, state, bounds, d, factors[1], k, squared, x[i], y[i], values, losses, errors
         )
         state[ORDER] = order
         state[COUNT] += 1.0
