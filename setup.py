@@ -38,7 +38,7 @@ setup(
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
         (f'share/{NAME}', ['package.xml']),
         (f'share/{NAME}/launch', glob('launch/*.py')),
-        (f'share/{NAME}/config', glob('config/*.yaml')),
+        (f'share/{NAME}/config', glob('config/*.yaml') + glob('config/*.rviz')),
     ],
     install_requires=[
         'setuptools', 'attrs>=21.3', 'matplotlib', 'numba', 'numpy', 'pyyaml', 'rosbags', 'tqdm',

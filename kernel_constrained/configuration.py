@@ -9,6 +9,7 @@ of the offline commands and the validation messages all come from these fields.
 
 import difflib
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast, TypeVar
@@ -200,11 +201,37 @@ def flat_names(tree: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
     return values
 
 
-def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
-    """Read the parameters that a ROS parameter file gives to ``node``, as {dotted name: value}.
+def sections(tree: Mapping[str, Any], prefix: str = '') -> Iterator[tuple[str, Any]]:
+    """Yield (node name pattern, what stands under its ``ros__parameters``) of a parameter file."""
+    for key, value in tree.items():
+        name = f'{prefix}/{str(key).strip("/")}'
+        if isinstance(value, Mapping):
+            if 'ros__parameters' in value:
+                yield name, value['ros__parameters']
+            rest = {k: v for k, v in value.items() if k != 'ros__parameters'}
+            yield from sections(rest, name)
 
-    Entries under ``/**`` and under the node's name count, the latter last, as in ROS. Parameters
-    that belong to ROS itself (:data:`FOREIGN`) are left out.
+
+def matches(pattern: str, node: str) -> bool:
+    """Whether a key of a parameter file means a node: ``*`` is one name, ``**`` any number."""
+    names = [
+        '(/[^/]+)*' if name == '**' else '/' + re.escape(name).replace(r'\*', '[^/]*')
+        for name in pattern.strip('/').split('/')
+    ]
+    return re.fullmatch(''.join(names), node) is not None
+
+
+def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
+    """Read the parameters that a ROS parameter file gives to a node, as {dotted name: value}.
+
+    Parameters
+    ----------
+    path
+        The file.
+    node
+        Name of the node with its namespace, ``/robot/filter_node``; without one it is in none.
+        Entries under patterns (``/**``, ``/*/filter_node``) count, and those under the name
+        itself last. Parameters that belong to ROS (:data:`FOREIGN`) are left out.
 
     Raises
     ------
@@ -218,22 +245,18 @@ def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
             raise ConfigurationError(f'{path} is not YAML: {error}') from error
     if not isinstance(tree, Mapping):
         raise ConfigurationError(f'{path} holds no parameters (expected `/**: ros__parameters:`)')
-    values: dict[str, Any] = {}
-    found = False
-    for key in ('/**', node, '/' + node):
-        section = tree.get(key)
-        if isinstance(section, Mapping) and 'ros__parameters' in section:
-            found = True
-            parameters = section['ros__parameters'] or {}
-            if not isinstance(parameters, Mapping):
-                raise ConfigurationError(
-                    f'{path}: ros__parameters under {key} must be `name: value` lines '
-                    f'(got {parameters!r})'
-                )
-            values.update(flat_names(parameters))
+    full_name = '/' + node.strip('/')
+    found = [(key, given) for key, given in sections(tree) if matches(key, full_name)]
     if not found:
         raise ConfigurationError(
             f'{path} has no parameters for {node}: its keys are {", ".join(map(str, tree))}, '
             f'expected `/**` or `{node}` with `ros__parameters` below'
         )
+    values: dict[str, Any] = {}
+    for key, given in sorted(found, key=lambda entry: entry[0] == full_name):
+        if not isinstance(given or {}, Mapping):
+            raise ConfigurationError(
+                f'{path}: ros__parameters under {key} must be `name: value` lines (got {given!r})'
+            )
+        values.update(flat_names(given or {}))
     return {name: value for name, value in values.items() if not name.startswith(FOREIGN)}

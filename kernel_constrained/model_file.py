@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 2
+VERSION = 3
 
 
 class ModelFileError(ValueError):

@@ -325,6 +325,33 @@ def test_parameters_of_ros_itself_are_left_out(read):
     assert read(text) == {'gear': 2}
 
 
+@pytest.mark.parametrize(
+    ('pattern', 'fits'),
+    [
+        ('/**', True),
+        ('/*/cart', True),
+        ('/**/cart', True),
+        ('/rob*/cart', True),
+        ('/robot/**', True),
+        ('/robot/cart', True),
+        ('robot/cart', True),
+        ('/robot:\n    cart', True),
+        ('cart', False),
+        ('/*', False),
+        ('/other/cart', False),
+        ('/robot/cart/wheel', False),
+        ('/robot/car', False),
+    ],
+)
+def test_key_of_a_parameter_file_may_be_a_pattern_for_the_full_name(read, pattern, fits):
+    text = f'{pattern}:\n      ros__parameters: {{gear: 2}}\n'
+    if fits:
+        assert read(text, '/robot/cart') == {'gear': 2}
+        return
+    with pytest.raises(ConfigurationError, match='has no parameters for /robot/cart'):
+        read(text, '/robot/cart')
+
+
 @pytest.mark.parametrize('text', ['/**:\n  ros__parameters:\n', '/**: {ros__parameters: {}}'])
 def test_empty_section_gives_nothing(read, text):
     assert read(text) == {}
@@ -341,7 +368,7 @@ def test_empty_section_gives_nothing(read, text):
         ('', 'holds no parameters'),
         ('- gear\n', 'holds no parameters'),
         ('just words', 'holds no parameters'),
-        ('cart: {ros__parameters: [gear]}\n', r"under cart must be .* \(got \['gear'\]\)"),
+        ('cart: {ros__parameters: [gear]}\n', r"under /cart must be .* \(got \['gear'\]\)"),
         ('/**: {ros__parameters: 3}\n', r'ros__parameters under /\*\* must be .* \(got 3\)'),
         ('a: [1\n', 'is not YAML'),
         ('a: b: c\n', 'is not YAML'),

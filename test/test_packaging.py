@@ -15,7 +15,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXECUTABLES = ('filter_node', 'replay_node', 'record_node', 'convert', 'demo')
-CONFIG = sorted(path.name for path in (REPOSITORY / 'config').glob('*.yaml'))
+CONFIG = sorted(path.name for path in (REPOSITORY / 'config').iterdir())
 LAUNCH = sorted(path.name for path in (REPOSITORY / 'launch').glob('*.launch.py'))
 
 

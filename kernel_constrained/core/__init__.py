@@ -5,6 +5,7 @@
 from kernel_constrained.core.constraints import conditional_value_at_risk, CVaR, Expectation
 from kernel_constrained.core.kernels import Gaussian, Polynomial
 from kernel_constrained.core.learner import DivergenceError, PrimalDualLearner, Trace
+from kernel_constrained.core.loss_history import LossHistory
 
 __all__ = [
     'conditional_value_at_risk',
@@ -12,6 +13,7 @@ __all__ = [
     'DivergenceError',
     'Expectation',
     'Gaussian',
+    'LossHistory',
     'Polynomial',
     'PrimalDualLearner',
     'Trace',

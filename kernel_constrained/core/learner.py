@@ -37,6 +37,7 @@ CONSTRAINTS: dict[str, type[CVaR] | type[Expectation]] = {
 FORMAT = 'kernel_constrained.PrimalDualLearner'
 DOUBLE = np.dtype(np.float64)
 NO_TRACE = np.empty((0, 1))
+NO_SUPPORT = np.empty(0)
 
 
 class DivergenceError(ArithmeticError):
@@ -344,14 +345,43 @@ class PrimalDualLearner:
         ValueError
             Where nothing has been learned, or ``X`` has another number of columns.
         """
+        return self._evaluate(X, NO_SUPPORT)
+
+    def predict_with_support(self, X: Array) -> tuple[Array, Array]:
+        """Evaluate the learned function, and say how much of it was learned near there.
+
+        Parameters
+        ----------
+        X
+            Inputs, shape (n, p).
+
+        Returns
+        -------
+        values : (n,) or (n, q)
+            What :meth:`decision_function` returns.
+        support : (n,)
+            Share of the squared norm of ``k(x, .)`` that lies in the span of the dictionary: 1 at
+            an atom, 0 far from all of them, where the function is 0 whatever was learned.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_function`.
+        """
+        support = np.empty(len(X))
+        return self._evaluate(X, support), support
+
+    def _evaluate(self, X: npt.ArrayLike, support: Array) -> Array:
+        """Evaluate the function at ``X``; fill ``support``, if it has any length."""
         self._require_samples('predict')
         x = self._checked_inputs(X)
         if not np.isfinite(x).all():
             raise ValueError(not_finite('X', x))
         out = np.empty((len(x), self._outputs))
         stream.predict(
-            self._state, self._table, self._factors, x, self._columns, self._functions, out
-        )
+            self._state, self._table, self._factors, x, self._columns, self._functions, out,
+            support,
+        )  # fmt: skip
         return self._shaped(out)
 
     def predict(self, X: npt.ArrayLike) -> Array:

@@ -6,7 +6,12 @@ import math
 
 from kernel_constrained.core.compilation import compiled
 from kernel_constrained.core.factor import coordinates
-from kernel_constrained.core.kernels import kernel_of_pair, kernel_vector, whole_vectors
+from kernel_constrained.core.kernels import (
+    kernel_at,
+    kernel_of_pair,
+    kernel_vector,
+    whole_vectors,
+)
 from kernel_constrained.core.komp import add_atom, compress
 from kernel_constrained.core.layout import (
     COUNT,
@@ -230,17 +235,22 @@ def recursive_stream(state, table, factors, x, y, functions, trace):
 
 
 @compiled
-def predict(state, table, factors, x, columns, functions, out):
-    """Fill ``out`` (n, q) with the last q functions at ``x`` (n, p), as the stream does it."""
+def predict(state, table, factors, x, columns, functions, out, support):
+    """Fill ``out`` (n, q) with the last q functions at ``x`` (n, p), as the stream does it.
+
+    ``support``, shape (n,) or (0,), receives the share of ``|k(x, .)|^2`` within the span.
+    """
     s = settings_of(state)
     d, _, batch, _ = learner_of(s, state, table, factors[0], x.shape[1], columns, functions)
     order, values, k, c = int(state[ORDER]), batch.coefficients[0], d.projection, d.cost
     for i in range(x.shape[0]):
         kernel_vector(d.kernel_code, d.kernel_parameters, d.points, x[i], order, k, d.bits)
-        if factors.shape[0] > 1:
-            coordinates(d.factor, k, order, c)
-            evaluate(d.weights, c, order, values)
-        else:
-            evaluate(d.weights, k, order, values)
+        squared = 0.0
+        if factors.shape[0] > 1 or support.shape[0] > 0:
+            squared = coordinates(d.factor, k, order, c)
+        evaluate(d.weights, c if factors.shape[0] > 1 else k, order, values)
         for column in range(out.shape[1]):
             out[i, column] = values[functions - out.shape[1] + column]
+        if support.shape[0] > 0:
+            norm = kernel_at(d.kernel_code, d.kernel_parameters, x[i])
+            support[i] = min(squared / norm, 1.0) if norm > 0.0 else 1.0

@@ -4,11 +4,13 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from geometry_msgs.msg import PoseWithCovarianceStamped
+from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Float64
 from std_srvs.srv import SetBool, Trigger
 
@@ -17,15 +19,18 @@ from kernel_constrained.nodes.managed import ManagedNode
 from kernel_constrained.nodes.messages import (
     fill_estimate,
     INPUT_TYPES,
-    nanoseconds,
     pose_of,
     POSE_TYPES,
     reading_of,
+    stamp_of,
 )
-from kernel_constrained.nodes.qos import overridable, RECORDING, RESULTS, SENSOR_DATA
+from kernel_constrained.nodes.mounting import TransformMounting
+from kernel_constrained.nodes.qos import RECORDING, RESULTS
 from kernel_constrained.nodes.running import run
+from kernel_constrained.nodes.saving import Saver
 from kernel_constrained.perception.config import FilterNodeConfig
-from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter
+from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter, write_filter
+from kernel_constrained.perception.unusable import Unusable
 
 FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
 
@@ -39,8 +44,10 @@ class FilterNode(ManagedNode):
     """
 
     def __init__(self, **arguments: Any) -> None:
-        self._frames = {'scan': '', 'pose': ''}
-        self._cvar = 0.0
+        self._frames: dict[str, str] = {}
+        self._mounting: TransformMounting | None = None
+        self._saver, self._saved = Saver(), 0
+        self._cvar, self._not_finite = 0.0, False
         self._violated_since: float | None = None
         super().__init__('filter_node', FilterNodeConfig, **arguments)
 
@@ -48,34 +55,39 @@ class FilterNode(ManagedNode):
         """Make and compile the filter, with the model of the file where that is asked for."""
         self.filter = ScanFilter(self.config)
         self.filter.warm_up()
-        if self.config.model.load_at_start:
-            self.filter.restore(self.config.model.path)
+        self._frames = {}
+        model, path = self.config.model, Path(self.config.model.path)
+        if model.load_at_start == 'always' or (
+            model.load_at_start == 'if_present' and path.exists()
+        ):
+            self.filter.restore(path)
+            self.get_logger().info(f'goes on with {self.filter.samples} samples of {path}')
+        if self.config.mounting.source == 'tf':
+            self._mounting = TransformMounting(self, self.config.mounting.base_frame)
+        self._autosave = self.create_timer(
+            model.autosave_period or 1.0, self._save_in_background,
+            clock=Clock(clock_type=ClockType.STEADY_TIME), autostart=model.autosave_period > 0.0,
+        )  # fmt: skip
 
-    def connect(self) -> list[Any]:
-        """Create publishers and services, subscriptions last."""
-        kind = self.config.input.type
-        pose_type = POSE_TYPES[self.config.pose.type]
-        options: dict[str, Any] = {'qos_overriding_options': overridable()}
-        self._estimates = self.create_publisher(PoseWithCovarianceStamped, 'estimate', RESULTS)
-        self._figures = {
-            name: self.create_publisher(Float64, f'~/{name}', RECORDING) for name in FIGURES
-        }
+    def serve(self) -> list[Any]:
+        """Create the services."""
         return [
-            self._estimates,
-            *self._figures.values(),
             self.create_service(Trigger, '~/save', self._serve(lambda _: self._save())),
             self.create_service(Trigger, '~/load', self._serve(lambda _: self._load())),
             self.create_service(Trigger, '~/reset', self._serve(lambda _: self._reset())),
             self.create_service(SetBool, '~/set_learning', self._serve(self._set_learning)),
-            self.create_subscription(
-                pose_type, 'pose', lambda m: self.take('pose', m, self._use_pose),
-                SENSOR_DATA, **options,
-            ),
-            self.create_subscription(
-                INPUT_TYPES[kind], kind, lambda m: self.take(kind, m, self._use_scan),
-                SENSOR_DATA, **options,
-            ),
-        ]  # fmt: skip
+        ]
+
+    def connect(self) -> list[Any]:
+        """Create publishers, then subscribe."""
+        self._estimates = self.create_publisher(PoseWithCovarianceStamped, 'estimate', RESULTS)
+        self._figures = {
+            name: self.create_publisher(Float64, f'~/{name}', RECORDING) for name in FIGURES
+        }
+        kind = self.config.input.type
+        self.listen('pose', POSE_TYPES[self.config.pose.type], self._use_pose)
+        self.listen(kind, INPUT_TYPES[kind], self._use_scan)
+        return [self._estimates, *self._figures.values()]
 
     def reconfigure(self, config: FilterNodeConfig) -> None:
         """Hand run-time parameters to the learner."""
@@ -83,6 +95,11 @@ class FilterNode(ManagedNode):
 
     def release(self) -> None:
         """Save the model where that is asked for."""
+        self.destroy_timer(self._autosave)
+        self._saver.wait()
+        if self._mounting is not None:
+            self._mounting.close()
+            self._mounting = None
         if self.config.model.save_at_end:
             self.get_logger().info(self._save())
 
@@ -90,9 +107,12 @@ class FilterNode(ManagedNode):
 
     def _use_scan(self, message: Any) -> None:
         begun = time.perf_counter()
-        self._frames['scan'] = message.header.frame_id
         try:
-            estimate = self.filter.scan(nanoseconds(message.header.stamp), reading_of(message))
+            stamp = stamp_of(message)
+            self._check_frame('scan', self.config.input.frame_id, message)
+            if self._mounting is not None:
+                self.filter.mounting = self._mounting.of(message.header.frame_id)
+            estimate = self.filter.scan(stamp, reading_of(message))
             if estimate is not None:
                 self._publish_estimate(message.header.stamp, estimate)
             self._learn()
@@ -100,17 +120,37 @@ class FilterNode(ManagedNode):
             self._publish_figure('processing_time', lambda: time.perf_counter() - begun)
 
     def _use_pose(self, message: Any) -> None:
-        self._frames['pose'] = message.header.frame_id
-        self.filter.pose(nanoseconds(message.header.stamp), pose_of(message))
+        stamp, pose = stamp_of(message), pose_of(message)
+        self._check_frame('pose', self.config.pose.frame_id, message)
+        self.filter.pose(stamp, pose)
         self._learn()
 
+    def _check_frame(self, source: str, expected: str, message: Any) -> None:
+        """Refuse a message in another frame than is expected, or than the first was in."""
+        frame = message.header.frame_id.lstrip('/')
+        expected = expected.lstrip('/') or self._frames.setdefault(source, frame)
+        if frame != expected:
+            raise Unusable('wrong frame', f'{frame!r} where {expected!r} is expected')
+
     def _publish_estimate(self, stamp: Any, estimate: Estimate) -> None:
+        if not np.isfinite(estimate.mean).all():
+            self._not_finite = True
+            raise Unusable('estimate not finite', f'{estimate.mean}')
+        if not self.config.publish.estimate:
+            return
         message = PoseWithCovarianceStamped()
         message.header.stamp = stamp
-        source = 'scan' if self.filter.target.needs_previous else 'pose'
-        message.header.frame_id = self.config.frame_id or self._frames[source]
+        message.header.frame_id = self._estimate_frame
         fill_estimate(message, self.filter.target.components, estimate.mean, estimate.covariance)
         self._estimates.publish(message)
+
+    @property
+    def _estimate_frame(self) -> str:
+        """Frame of the estimate; without a pose yet, and none configured, it has no name."""
+        given, frames = self.config, self._frames
+        if self.filter.target.needs_previous:
+            return given.frame_id or given.input.frame_id or frames.get('scan', '')
+        return given.frame_id or given.pose.frame_id or frames.get('pose', '')
 
     def _learn(self) -> None:
         """Learn what has become complete, and publish the figures of it."""
@@ -128,7 +168,7 @@ class FilterNode(ManagedNode):
 
     def _publish_figure(self, name: str, value: Callable[[], float]) -> None:
         """Publish a figure if someone listens; else it is not even computed."""
-        if self._figures[name].get_subscription_count():
+        if self.config.publish.figures and self._figures[name].get_subscription_count():
             self._figures[name].publish(Float64(data=value()))
 
     # -- services ---------------------------------------------------------------------------
@@ -147,7 +187,17 @@ class FilterNode(ManagedNode):
 
         return callback
 
+    def _save_in_background(self) -> None:
+        """Save what was learned by now, while messages come."""
+        if self.filter.samples == self._saved:
+            return
+        self._saved = self.filter.samples
+        header, arrays = self.filter.to_parts()
+        path = self._model_path()
+        self._saver.start(lambda: write_filter(path, header, arrays))
+
     def _save(self) -> str:
+        self._saver.wait()
         self.filter.save(self._model_path())
         return f'saved {self._model_path().resolve()}'
 
@@ -162,6 +212,7 @@ class FilterNode(ManagedNode):
 
     def _reset(self) -> str:
         self.filter.reset()
+        self._frames, self._cvar, self._not_finite = {}, 0.0, False
         return 'forgot everything that was learned'
 
     def _set_learning(self, request: Any) -> str:
@@ -171,49 +222,86 @@ class FilterNode(ManagedNode):
     @property
     def _violation(self) -> float:
         """Violation as of the newest sample; NaN without a constraint."""
+        return self._over_tolerance(self._cvar)
+
+    def _over_tolerance(self, cvar: float) -> float:
         bound = self.config.learner
-        return self._cvar - bound.tolerance if bound.constrained else math.nan
+        return cvar - bound.tolerance if bound.constrained else math.nan
 
     # -- diagnostics ------------------------------------------------------------------------
 
     def figures(self) -> dict[str, Any]:
         """Return the state of the learner and of the pairing."""
         learner, pairing = self.filter.learner, self.filter.pairing
+        since_start = self.filter.cvar_since_start()
         return {
-            'samples learned': learner.samples_,
+            'samples learned': self.filter.samples,
             'model order': learner.model_order_,
             'cvar': self._cvar,
             'violation': self._violation,
+            'cvar since start': since_start,
+            'violation since start': self._over_tolerance(since_start),
             'dual variable': learner.dual_variable_,
             'steps over the compression budget': learner.overspent_,
+            'scans that wait for a pose': pairing.waiting,
             'scans without a pose': pairing.unpaired,
             'clock jumps': pairing.jumps,
+            'pose jumps': pairing.pose_jumps,
+            'model file': self._saver.outcome or 'not saved yet',
         }
 
     def level(self) -> diagnostics.Level:
         """Say how the filter is doing, the worst first."""
-        now, limits = time.monotonic(), self.config.diagnostics
         if not self.active:
             return diagnostics.Level(diagnostics.OK, 'inactive')
-        if now - self.last_input > limits.stale_after:
-            silence = f'no input for {now - self.last_input:.0f} s'
-            return diagnostics.Level(diagnostics.STALE, silence)
+        limits, kind = self.config.diagnostics, self.config.input.type
+        silence = self.inputs[kind].silent_for
+        if self._not_finite:
+            text = 'the estimate was not finite: ~/reset or ~/load a model'
+            return diagnostics.Level(diagnostics.ERROR, text)
+        if silence > limits.stale_after:
+            text = f'no {kind} for {silence:.0f} s'
+            if not self.received[kind]:
+                text = f'{text}: {self.inputs[kind].why_silent()}'
+            return diagnostics.Level(diagnostics.STALE, text)
+        violated = self._violation_level()
+        if violated is not None:
+            return violated
+        for warning in self._warnings():
+            return diagnostics.Level(diagnostics.WARN, warning)
+        text = 'learning' if self.filter.learning else 'frozen'
+        without = self.inputs['pose'].silent_for
+        if without > limits.stale_after:
+            text += f'; no trusted pose for {without:.0f} s'
+        return diagnostics.Level(diagnostics.OK, text)
+
+    def _violation_level(self) -> diagnostics.Level | None:
+        """Say how long the constraint has been violated, if it is."""
         if not self._violation > 0.0:
             self._violated_since = None
-        else:
-            self._violated_since = self._violated_since or now
-            lasting = now - self._violated_since
-            return diagnostics.Level(
-                diagnostics.ERROR if lasting > limits.error_after else diagnostics.WARN,
-                f'CVaR over its tolerance by {self._violation:.3g} for {lasting:.0f} s',
-            )
+            return None
+        now = time.monotonic()
+        self._violated_since = self._violated_since or now
+        lasting = now - self._violated_since
+        return diagnostics.Level(
+            diagnostics.ERROR
+            if lasting > self.config.diagnostics.error_after
+            else diagnostics.WARN,
+            f'CVaR over its tolerance by {self._violation:.3g} for {lasting:.0f} s',
+        )
+
+    def _warnings(self) -> Iterator[str]:
+        """Say what is not as it should be, though the filter works."""
         if self.filter.learner.dual_cap_binds_:
-            return diagnostics.Level(diagnostics.WARN, 'the dual variable is held by its cap')
-        if now - self.last_drop < limits.stale_after:
-            text = f'dropped {self.dropped.total()} messages so far'
-            return diagnostics.Level(diagnostics.WARN, text)
-        learning = 'learning' if self.filter.learning else 'frozen'
-        return diagnostics.Level(diagnostics.OK, learning)
+            yield 'the dual variable is held by its cap'
+        for entry in self.inputs.values():
+            if entry.incompatible and not self.received[entry.topic]:
+                yield entry.incompatible
+        if self._saver.failed:
+            yield f'model {self._saver.outcome}'
+        if time.monotonic() - self.last_drop < self.config.diagnostics.stale_after:
+            reason, count = self.dropped.most_common(1)[0]
+            yield f'dropped {self.dropped.total()} messages so far, {count} of them {reason}'
 
 
 def main(args: list[str] | None = None) -> int:

@@ -1,7 +1,8 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the lifecycle nodes have in common: states, parameters, counting, surviving, ending."""
+"""What the lifecycle nodes have in common: states, parameters, inputs, surviving, ending."""
 
+import math
 import time
 import traceback
 from collections import Counter
@@ -13,6 +14,7 @@ from std_msgs.msg import Header
 
 from kernel_constrained.configuration import flatten, from_flat
 from kernel_constrained.nodes.diagnostics import Diagnostics, Level
+from kernel_constrained.nodes.inputs import Input
 from kernel_constrained.nodes.parameters import change_at_runtime, declare
 from kernel_constrained.nodes.qos import ANSWERS
 from kernel_constrained.perception.unusable import Unusable
@@ -21,8 +23,9 @@ from kernel_constrained.perception.unusable import Unusable
 class ManagedNode(LifecycleNode):
     """A lifecycle node that configures itself from a configuration class and outlives its inputs.
 
-    A node of this package says what it is made of by six methods: :meth:`build`,
-    :meth:`connect`, :meth:`reconfigure`, :meth:`level`, :meth:`figures` and :meth:`release`.
+    A node of this package says what it is made of by seven methods: :meth:`build`,
+    :meth:`serve`, :meth:`connect`, :meth:`reconfigure`, :meth:`level`, :meth:`figures` and
+    :meth:`release`.
 
     Parameters
     ----------
@@ -30,6 +33,13 @@ class ManagedNode(LifecycleNode):
         Default name of the node.
     config_class
         Its configuration; must have ``autostart`` and ``executor``.
+
+    Attributes
+    ----------
+    received, used : Counter
+        Messages of each input; what was not used was dropped.
+    dropped : Counter
+        The same by ``input: reason``.
     """
 
     def __init__(self, name: str, config_class: type, **arguments: Any) -> None:
@@ -37,9 +47,13 @@ class ManagedNode(LifecycleNode):
         self.config: Any = declare(self, config_class)
         self.executor_kind: str = self.config.executor
         self.received: Counter[str] = Counter()
+        self.used: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
-        self.last_input = self.last_drop = -1e9
-        self._entities: list[Any] = []
+        self.last_drop = -math.inf
+        self.inputs: dict[str, Input] = {}
+        self._offered: list[Any] = []
+        self._outputs: list[Any] = []
+        self._built = False
         self._diagnostics: Diagnostics | None = None
         self._processed: Any = None
         change_at_runtime(self, config_class, self._change)
@@ -53,8 +67,12 @@ class ManagedNode(LifecycleNode):
     def build(self) -> None:
         """Make and compile what the callbacks use; raise OSError or ValueError to refuse."""
 
+    def serve(self) -> list[Any]:
+        """Create and return the services; they are there as soon as the node is configured."""
+        return []
+
     def connect(self) -> list[Any]:
-        """Create publishers and services, subscriptions last; return all of them."""
+        """Create and return the publishers, then call :meth:`listen` for each input."""
         raise NotImplementedError
 
     def reconfigure(self, config: Any) -> None:
@@ -73,6 +91,10 @@ class ManagedNode(LifecycleNode):
 
     # -- inputs -----------------------------------------------------------------------------
 
+    def listen(self, kind: str, message_type: Any, use: Callable[[Any], None]) -> None:
+        """Subscribe to topic ``kind``; each message goes through :meth:`take` to ``use``."""
+        self.inputs[kind] = Input(self, kind, message_type, lambda m: self.take(kind, m, use))
+
     def take(self, kind: str, message: Any, use: Callable[[Any], None]) -> None:
         """Use a message; whatever comes of it is counted, and nothing leaves the callback.
 
@@ -80,46 +102,58 @@ class ManagedNode(LifecycleNode):
         lockstep waits for.
         """
         self.received[kind] += 1
-        self.last_input = time.monotonic()
+        if kind in self.inputs:
+            self.inputs[kind].last = time.monotonic()
         try:
+            clock: Any = self.get_clock()
+            if clock.ros_time_is_active and clock.now().nanoseconds == 0:
+                raise Unusable('before the first /clock')
             use(message)
+            self.used[kind] += 1
         except Unusable as error:
-            self._drop(f'{kind}: {error.reason}')
+            self._drop(kind, error.reason, str(error))
         except Exception as error:
-            self._drop(f'{kind}: internal error {type(error).__name__}')
-            self.get_logger().error(
-                f'a message on {kind} was skipped:\n{traceback.format_exc()}',
-                throttle_duration_sec=10.0,
-            )
+            self._drop(kind, f'internal error {type(error).__name__}', traceback.format_exc())
         if self._processed is not None:
             self._processed.publish(Header(stamp=message.header.stamp, frame_id=kind))
         if self._diagnostics is not None:
             self._diagnostics.update()
 
-    def _diagnostic_values(self) -> dict[str, Any]:
-        return {
-            **self.figures(),
-            **{f'received: {kind}': count for kind, count in sorted(self.received.items())},
-            **{f'dropped: {reason}': count for reason, count in sorted(self.dropped.items())},
-        }
-
-    def _drop(self, reason: str) -> None:
-        self.dropped[reason] += 1
+    def _drop(self, kind: str, reason: str, detail: str) -> None:
+        """Count a message that was not used; of each reason the 1st, 10th, 100th ... is logged."""
+        name = f'{kind}: {reason}'
+        self.dropped[name] += 1
         self.last_drop = time.monotonic()
+        count = self.dropped[name]
+        if count == 10 ** (len(str(count)) - 1):
+            self.get_logger().warning(f'dropped {kind} (number {count} for this reason): {detail}')
+
+    def _diagnostic_values(self) -> dict[str, Any]:
+        values = self.figures()
+        for kind, received in sorted(self.received.items()):
+            values[f'received: {kind}'] = received
+            values[f'used: {kind}'] = self.used[kind]
+        values.update({f'dropped: {name}': n for name, n in sorted(self.dropped.items())})
+        for kind, entry in self.inputs.items():
+            values.update(entry.findings(bool(self.received[kind])))
+        return values
 
     # -- lifecycle --------------------------------------------------------------------------
 
     @property
     def active(self) -> bool:
         """Whether the node is subscribed."""
-        return bool(self._entities)
+        return bool(self._outputs)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Build what the callbacks use, so that the first message does not wait for it."""
         try:
             self.build()
-        except (OSError, ValueError) as error:
-            self.get_logger().error(f'cannot configure: {error}')
+            self._built = True
+            self._offered = self.serve()
+        except Exception as error:
+            self._refuse('configure', error)
+            self._unbuild()
             return TransitionCallbackReturn.FAILURE
         settings = ', '.join(f'{name}: {value}' for name, value in flatten(self.config).items())
         self.get_logger().info(f'configuration: {settings}')
@@ -127,12 +161,22 @@ class ManagedNode(LifecycleNode):
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Publish, serve and subscribe; ``~/processed`` is last: with it the node is ready."""
-        self.last_input = time.monotonic()
-        self._entities = self.connect()
+        """Publish and subscribe; ``~/processed`` is last: with it the node is ready."""
+        try:
+            self._outputs = self.connect()
+        except Exception as error:
+            self._refuse('activate', error)
+            self._disconnect()
+            return TransitionCallbackReturn.FAILURE
         self._processed = self.create_publisher(Header, '~/processed', ANSWERS)
-        self._entities.append(self._processed)
+        self._outputs.append(self._processed)
         return super().on_activate(state)
+
+    def _refuse(self, transition: str, error: Exception) -> None:
+        """Say why a transition fails: in a line, or for a fault of ours by its traceback."""
+        expected = isinstance(error, OSError | ValueError)
+        text = str(error) if expected else traceback.format_exc()
+        self.get_logger().error(f'cannot {transition}: {text}')
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop listening and publishing; what was learned stays."""
@@ -149,6 +193,11 @@ class ManagedNode(LifecycleNode):
         self.close()
         return super().on_shutdown(state)
 
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Release everything: the node is unconfigured again and can be configured anew."""
+        self.close()
+        return super().on_error(state)
+
     def close(self) -> None:
         """Disconnect and release, once; what goes wrong is logged."""
         self._disconnect()
@@ -158,23 +207,29 @@ class ManagedNode(LifecycleNode):
         self._diagnostics = None
         try:
             self.release()
-        except (OSError, ValueError) as error:
-            self.get_logger().error(f'at the end: {error}')
+        except Exception as error:
+            self._refuse('end as asked for', error)
+        self._unbuild()
+
+    def _unbuild(self) -> None:
+        """Take the services back."""
+        for service in self._offered:
+            self.destroy_service(service)
+        self._offered, self._built = [], False
 
     def _disconnect(self) -> None:
-        for entity in self._entities:
-            for destroy in (
-                self.destroy_subscription, self.destroy_publisher, self.destroy_service,
-            ):  # fmt: skip
-                if destroy(entity):
-                    break
-        self._entities = []
-        self._processed = None
+        for entry in self.inputs.values():
+            entry.close()
+        self.inputs = {}
+        for publisher in self._outputs:
+            self.destroy_publisher(publisher)
+        self._outputs, self._processed = [], None
 
     # -- parameters -------------------------------------------------------------------------
 
     def _change(self, values: dict[str, Any]) -> None:
         """Apply validated run-time parameters between two messages."""
         config = from_flat(type(self.config), {**flatten(self.config), **values})
-        self.reconfigure(config)
+        if self._built:
+            self.reconfigure(config)
         self.config = config

@@ -3,6 +3,7 @@
 """Configuration classes as node parameters."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from kernel_constrained.configuration import (
     fields,
     FOREIGN,
     from_flat,
+    read_parameter_file,
 )
 
 T = TypeVar('T')
@@ -55,8 +57,12 @@ def declare(node: Node, cls: type[T]) -> T:
     Raises
     ------
     ConfigurationError
-        With a line for each override that is unknown or not allowed.
+        With a line for each override that is unknown or not allowed, or where a parameter file
+        on the command line holds nothing for this node: it would be ignored silently.
     """
+    for before, path in zip(sys.argv, sys.argv[1:]):
+        if before == '--params-file':
+            read_parameter_file(path, node.get_fully_qualified_name())
     overrides = node._parameter_overrides
     given = {
         name: parameter.value

@@ -87,6 +87,14 @@ def spin_once(executor: Executor, node: Any) -> None:
         node.get_logger().error(f'a callback failed:\n{traceback.format_exc()}')
 
 
+def start_middleware(args: Any) -> None:
+    """Initialise rclpy; what it cannot read on the command line is a configuration error."""
+    try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:
+        raise ConfigurationError(str(error).strip()) from error
+
+
 def run(
     make_node: Callable[[], Any], name: str, purpose: str, config_class: type, args: Any = None
 ) -> int:
@@ -101,7 +109,7 @@ def run(
     signals = Signals()
     node = None
     try:
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        start_middleware(args)
         node = make_node()
         executor = make_executor(node.executor_kind)
         executor.add_node(node)

@@ -15,6 +15,7 @@ BOUND = attrs.fields_dict(CVaR)
 
 TARGETS = ('axis', 'motion', 'pose')
 AXES = ('x', 'y', 'z', 'yaw')
+SCALINGS = ('learned', 'fixed')
 
 # Radians; a little more than a turn, so that 3.15 may stand for pi.
 FULL_TURN = 6.3
@@ -30,27 +31,38 @@ def same_as(field: 'attrs.Attribute[Any]', default: Any = None) -> Any:
 class FeatureConfig:
     """How a scan becomes the learner's inputs."""
 
-    type: str = parameter('sectors', 'features of a scan', choices=('sectors', 'range'))
-    sectors: int = parameter(24, 'equal sectors of bearing', low=1, high=4096)
+    type: str = parameter(
+        'sectors', 'features of a scan: median ranges of sectors, ranges at a grid of bearings, '
+        'or a single range', choices=('sectors', 'beams', 'range'),
+    )  # fmt: skip
+    sectors: int = parameter(24, 'equal sectors of bearing of type sectors', low=1, high=4096)
+    beams: int = parameter(72, 'bearings of the grid of type beams', low=2, high=4096)
     bearing_min: float = parameter(
-        -math.pi, 'bearing at which the first sector begins', unit='rad', low=-7.0, high=7.0
-    )
+        -math.pi, "bearing at which the first sector begins, in the robot's frame", unit='rad',
+        low=-7.0, high=7.0,
+    )  # fmt: skip
     bearing_max: float = parameter(
-        math.pi, 'bearing at which the last sector ends', unit='rad', low=-7.0, high=7.0
-    )
+        math.pi, "bearing at which the last sector ends, in the robot's frame", unit='rad',
+        low=-7.0, high=7.0,
+    )  # fmt: skip
     far: float = parameter(
-        50.0,
-        'range that stands for no return and for a sector without beams',
-        unit='m',
-        low=1e-3,
-        high=1e9,
-    )
+        50.0, 'range that stands for no return and for where there is no valid beam', unit='m',
+        low=1e-3, high=1e9,
+    )  # fmt: skip
     half_range: float = parameter(
         2.0, 'range r0 in the feature r / (r + r0): how near is near', unit='m', low=1e-3, high=1e9
     )
     max_elapsed: float = parameter(
         10.0, 'elapsed time beyond which a motion counts as this long', unit='s', low=0.0, high=1e9
     )
+    scaling: str = parameter(
+        'learned', 'whether features are scaled by the range that they have had', choices=SCALINGS
+    )
+
+    @property
+    def count(self) -> int:
+        """Features of a scan."""
+        return {'sectors': self.sectors, 'beams': self.beams, 'range': 1}[self.type]
 
     def __attrs_post_init__(self) -> None:
         """Refuse sectors that are empty or overlap."""
@@ -62,28 +74,71 @@ class FeatureConfig:
 
 
 @attrs.frozen
+class MountingConfig:
+    """Where the sensor sits on the robot; features are those of the robot's frame."""
+
+    x: float = parameter(
+        0.0, "sensor ahead of the robot's centre", unit='m', low=-1e3, high=1e3, runtime=True
+    )
+    y: float = parameter(
+        0.0, "sensor left of the robot's centre", unit='m', low=-1e3, high=1e3, runtime=True
+    )
+    yaw: float = parameter(
+        0.0, "bearing of the sensor's forward axis", unit='rad', low=-7.0, high=7.0, runtime=True
+    )
+    upside_down: bool = parameter(
+        False, 'whether the sensor is rolled over: its bearings run the other way', runtime=True
+    )
+
+
+@attrs.frozen
 class TargetConfig:
     """What the filter estimates, and the scale of it.
 
     The learner sees ``(quantity - offset) / scale``: its loss, tolerance and step sizes are in
-    these units. A position has scale ``position_scale``, an angle ``yaw_scale``; cosine and sine
-    of a yaw have scale 1.
+    these units. A position has scale ``position_scale``; an angle, and cosine and sine of one,
+    ``yaw_scale``.
     """
 
     type: str = parameter('motion', 'quantity that is estimated', choices=TARGETS)
     axis: str = parameter('x', 'coordinate of type axis', choices=AXES)
     position_scale: float = parameter(
-        1.0, 'typical size of a position or displacement', unit='m', low=1e-9, high=1e9
+        1.0, 'unit of the loss for a position or displacement', unit='m', low=1e-9, high=1e9
     )
     position_offset: float = parameter(
-        0.0, 'typical value of the first position or displacement', unit='m', low=-1e9, high=1e9
-    )
+        0.0, 'typical value of the first position or displacement, where scaling is fixed',
+        unit='m', low=-1e9, high=1e9,
+    )  # fmt: skip
     yaw_scale: float = parameter(
-        1.0, 'typical size of an angle or rotation', unit='rad', low=1e-9, high=1e9
+        1.0, 'unit of the loss for an angle or rotation', unit='rad', low=1e-9, high=1e9
     )
+    scaling: str = parameter(
+        'learned', 'whether offset and cut-off follow the range that the quantity has had',
+        choices=SCALINGS,
+    )  # fmt: skip
     clip: float = parameter(
-        4.0, 'scales beyond which a target is cut off before it is learned', low=0.1
+        4.0, 'where a target is cut off before it is learned: scales, or quarters of its range',
+        low=0.1,
+    )  # fmt: skip
+
+
+@attrs.frozen
+class UncertaintyConfig:
+    """What the covariance of an estimate is made of."""
+
+    window: int = parameter(
+        1000, 'newest pairs that covariance and scaling are learned from', low=20, high=100000
     )
+
+
+@attrs.frozen
+class PoseConfig:
+    """What is believed of the trusted pose."""
+
+    max_jump: float = parameter(
+        math.inf, 'distance between two poses beyond which it was no motion', unit='m', low=0.0,
+        runtime=True,
+    )  # fmt: skip
 
 
 @attrs.frozen
@@ -142,9 +197,12 @@ class FilterConfig:
     """All that decides what the filter says of a stream of scans and poses."""
 
     features: FeatureConfig = group(FeatureConfig)
+    mounting: MountingConfig = group(MountingConfig)
     target: TargetConfig = group(TargetConfig)
+    pose: PoseConfig = group(PoseConfig)
     pairing: PairingConfig = group(PairingConfig)
     learner: LearnerConfig = group(LearnerConfig)
+    uncertainty: UncertaintyConfig = group(UncertaintyConfig)
 
 
 @attrs.frozen
@@ -152,10 +210,11 @@ class InputConfig:
     """What the node subscribes to for scans: topic ``scan``, or ``range``."""
 
     type: str = parameter('scan', 'sensor_msgs/LaserScan or Range', choices=('scan', 'range'))
+    frame_id: str = parameter('', "frame of the sensor, empty for the first message's")
 
 
 @attrs.frozen
-class PoseConfig:
+class NodePoseConfig(PoseConfig):
     """What the node subscribes to for the trusted pose: topic ``pose``."""
 
     type: str = parameter(
@@ -163,6 +222,18 @@ class PoseConfig:
         'message type of the trusted pose',
         choices=('PoseStamped', 'PoseWithCovarianceStamped', 'Odometry'),
     )
+    frame_id: str = parameter('', "frame of the trusted pose, empty for the first message's")
+
+
+@attrs.frozen
+class NodeMountingConfig(MountingConfig):
+    """Where the node learns how the sensor is mounted."""
+
+    source: str = parameter(
+        'parameters', 'mounting by these parameters, or by TF (needs tf2_ros)',
+        choices=('parameters', 'tf'),
+    )  # fmt: skip
+    base_frame: str = parameter('base_link', "the robot's frame, where source is tf")
 
 
 @attrs.frozen
@@ -170,8 +241,34 @@ class ModelConfig:
     """The model file."""
 
     path: str = parameter('', 'model file of ~/save and ~/load, empty for none')
-    load_at_start: bool = parameter(False, 'whether to begin with the model in the file')
+    load_at_start: str = parameter(
+        'never', 'whether to begin with the model in the file',
+        choices=('never', 'if_present', 'always'),
+    )  # fmt: skip
     save_at_end: bool = parameter(False, 'whether to save the model when the node ends')
+    autosave_period: float = parameter(
+        0.0, 'how often the model is saved while the node runs, 0 for never', unit='s', low=0.0
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse to load or save without a file."""
+        wanted = self.load_at_start != 'never' or self.save_at_end or self.autosave_period > 0.0
+        if wanted and not self.path:
+            raise ConfigurationError(
+                'path is empty: name the model file that is to be loaded or saved '
+                f'(load_at_start {self.load_at_start}, save_at_end {self.save_at_end}, '
+                f'autosave_period {self.autosave_period:g})'
+            )
+
+
+@attrs.frozen
+class PublishConfig:
+    """What the node publishes; all of it only while someone listens."""
+
+    estimate: bool = parameter(True, 'whether estimates are published', runtime=True)
+    figures: bool = parameter(
+        True, 'whether ~/loss, ~/cvar and the other figures are published', runtime=True
+    )
 
 
 @attrs.frozen
@@ -196,8 +293,10 @@ class FilterNodeConfig(FilterConfig):
     autostart: bool = parameter(True, 'whether the node configures and activates itself')
     executor: str = parameter('single', 'executor', choices=('single', 'events'))
     input: InputConfig = group(InputConfig)
-    pose: PoseConfig = group(PoseConfig)
+    mounting: NodeMountingConfig = group(NodeMountingConfig)
+    pose: NodePoseConfig = group(NodePoseConfig)
     model: ModelConfig = group(ModelConfig)
+    publish: PublishConfig = group(PublishConfig)
     diagnostics: DiagnosticsConfig = group(DiagnosticsConfig)
 
     def __attrs_post_init__(self) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained.core.compilation import compiled_allocating
+from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.scan import Reading, Scan
 from kernel_constrained.perception.unusable import Unusable
 
@@ -16,6 +17,9 @@ Array = npt.NDArray[np.float64]
 # A beam this close below the edge of a sector lies on it: bearings come in single precision, and
 # a scan and its mirror image must fall into the same sectors. Radians.
 EDGE = 1e-6
+
+TURN = 2.0 * math.pi
+AT_CENTRE = Mounting()
 
 
 def range_feature(reading: Reading) -> Array:
@@ -26,9 +30,14 @@ def range_feature(reading: Reading) -> Array:
 
 
 def sector_ranges(
-    scan: Scan, sectors: int, bearing_min: float, bearing_max: float, far: float
+    scan: Scan,
+    sectors: int,
+    bearing_min: float,
+    bearing_max: float,
+    far: float,
+    mounting: Mounting = AT_CENTRE,
 ) -> Array:
-    """Median range of equal sectors of bearing, shape (sectors,), metres.
+    """Median range of equal sectors of bearing about the robot, shape (sectors,), metres.
 
     Beams are put into sectors by their bearing, so that beam count and direction do not matter.
     Ranges are cut off at ``far``, which also stands for no return (+inf) and for a sector in
@@ -45,18 +54,44 @@ def sector_ranges(
         left out.
     far
         Cut-off range, metres.
+    mounting
+        Where the sensor sits on the robot.
 
     Raises
     ------
     Unusable
         Where no beam of the scan is valid inside the bearings.
     """
+    return _filled(fill_sectors, scan, sectors, bearing_min, bearing_max, far, mounting)
+
+
+def beam_ranges(
+    scan: Scan,
+    beams: int,
+    bearing_min: float,
+    bearing_max: float,
+    far: float,
+    mounting: Mounting = AT_CENTRE,
+) -> Array:
+    """Ranges at a fixed grid of bearings about the robot, shape (beams,), metres.
+
+    The grid stands in the middle of equal sectors of bearing. Between the nearest valid beams on
+    either side the range is interpolated; a beam further away than the spacing of the grid (or
+    of the sensor's own beams, if that is wider) counts for nothing, and where there is none the
+    range is ``far``. Parameters, cut-off and errors are those of :func:`sector_ranges`.
+    """
+    return _filled(fill_beams, scan, beams, bearing_min, bearing_max, far, mounting)
+
+
+def _filled(fill, scan, count, bearing_min, bearing_max, far, mounting):  # type: ignore[no-untyped-def]
+    """Check the scan, and fill features by their compiled function."""
     scan.check()
-    out = np.empty(sectors)
-    valid = fill_sectors(
+    out = np.empty(count)
+    valid = fill(
         np.asarray(scan.ranges, dtype=np.float64), scan.angle_min, scan.angle_increment,
-        scan.range_min, scan.range_max, bearing_min, (bearing_max - bearing_min) / sectors, far,
-        out,
+        scan.range_min, scan.range_max, mounting.x, mounting.y, mounting.yaw,
+        -1.0 if mounting.upside_down else 1.0,
+        bearing_min, (bearing_max - bearing_min) / count, far, out,
     )  # fmt: skip
     if valid == 0:
         raise Unusable('no valid beam')
@@ -64,30 +99,100 @@ def sector_ranges(
 
 
 @compiled_allocating
-def fill_sectors(
-    ranges, angle_min, angle_increment, range_min, range_max, bearing_min, width, far, out
+def place_beams(
+    ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side, bearing_min, far
 ):
-    """Fill ``out`` with the median of each sector; return how many beams were valid."""
-    sectors = out.shape[0]
-    sector = np.full(ranges.shape[0], -1, dtype=np.int64)
-    ends = np.zeros(sectors + 1, dtype=np.int64)
+    """Return bearing over ``bearing_min`` in [0, 2 pi) and range of the valid beams, shape (2, v).
+
+    Both are seen from the robot's centre; ``x, y, yaw`` and ``side`` (-1 for upside down) are the
+    sensor's mounting.
+    """
+    placed = np.empty((2, ranges.shape[0]))
+    valid = 0
     for i in range(ranges.shape[0]):
         value = ranges[i]
         if value == np.inf or (range_min <= value <= range_max and value > 0.0):
-            bearing = angle_min + i * angle_increment
-            place = (bearing - bearing_min + EDGE) % (2.0 * math.pi) / width
-            if 0.0 <= place < sectors:
-                sector[i] = int(place)
-                ends[sector[i] + 1] += 1
+            bearing = yaw + side * (angle_min + i * angle_increment)
+            if value < far and (x != 0.0 or y != 0.0):
+                ahead = x + value * math.cos(bearing)
+                left = y + value * math.sin(bearing)
+                value, bearing = math.hypot(ahead, left), math.atan2(left, ahead)
+            placed[0, valid] = (bearing - bearing_min + EDGE) % TURN
+            placed[1, valid] = min(value, far)
+            valid += 1
+    return placed[:, :valid]
+
+
+@compiled_allocating
+def fill_sectors(
+    ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side,
+    bearing_min, width, far, out,
+):  # fmt: skip
+    """Fill ``out`` with the median of each sector; return how many beams were valid."""
+    placed = place_beams(
+        ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side, bearing_min, far
+    )
+    sectors, beams = out.shape[0], placed.shape[1]
+    sector = np.full(beams, -1, dtype=np.int64)
+    ends = np.zeros(sectors + 1, dtype=np.int64)
+    for i in range(beams):
+        place = placed[0, i] / width
+        if 0.0 <= place < sectors:
+            sector[i] = int(place)
+            ends[sector[i] + 1] += 1
     for s in range(sectors):
         ends[s + 1] += ends[s]
     grouped = np.empty(ends[sectors])
     used = ends[:sectors].copy()
-    for i in range(ranges.shape[0]):
+    for i in range(beams):
         if sector[i] >= 0:
-            grouped[used[sector[i]]] = min(ranges[i], far)
+            grouped[used[sector[i]]] = placed[1, i]
             used[sector[i]] += 1
     for s in range(sectors):
         first, last = ends[s], ends[s + 1]
         out[s] = np.median(grouped[first:last]) if last > first else far
     return ends[sectors]
+
+
+@compiled_allocating
+def fill_beams(
+    ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side,
+    bearing_min, width, far, out,
+):  # fmt: skip
+    """Fill ``out`` with the ranges at the grid; return how many of it have a beam beside them."""
+    placed = place_beams(
+        ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side, bearing_min, far
+    )
+    count, turn = out.shape[0], TURN / width
+    reach = max(1.0, abs(angle_increment) / width) * (1.0 + 1e-6)
+    # Distance to the nearest beam on either side of each bearing of the grid, and its range.
+    distance = np.full((2, count), np.inf)
+    nearest = np.full((2, count), np.inf)
+    for i in range(placed.shape[1]):
+        place, value = placed[0, i] / width - 0.5, placed[1, i]
+        for around in (place - turn, place, place + turn):
+            first = max(math.ceil(around - reach), 0)
+            last = min(math.floor(around + reach), count - 1)
+            for node in range(first, last + 1):
+                gap = node - around
+                beside = 0 if gap >= 0.0 else 1
+                gap = abs(gap)
+                if gap < distance[beside, node] or (
+                    gap == distance[beside, node] and value < nearest[beside, node]
+                ):
+                    distance[beside, node], nearest[beside, node] = gap, value
+    found = 0
+    for node in range(count):
+        below, above = distance[0, node], distance[1, node]
+        if below == np.inf and above == np.inf:
+            out[node] = far
+            continue
+        found += 1
+        if above == np.inf or below == 0.0:
+            out[node] = nearest[0, node]
+        elif below == np.inf:
+            out[node] = nearest[1, node]
+        else:
+            share = below / (below + above)
+            out[node] = nearest[0, node] + share * (nearest[1, node] - nearest[0, node])
+    return found

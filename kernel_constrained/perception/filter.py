@@ -5,6 +5,7 @@
 The node and the offline commands use this same object: what it is fed decides what it says.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,16 +15,14 @@ import numpy.typing as npt
 
 from kernel_constrained import model_file
 from kernel_constrained.configuration import ConfigurationError, fields, flatten, from_flat
-from kernel_constrained.core import (
-    conditional_value_at_risk,
-    DivergenceError,
-    PrimalDualLearner,
-)
+from kernel_constrained.core import DivergenceError, LossHistory, PrimalDualLearner
 from kernel_constrained.model_file import ModelFileError
-from kernel_constrained.perception.config import FilterConfig, LearnerConfig
-from kernel_constrained.perception.features import range_feature, sector_ranges
-from kernel_constrained.perception.geometry import Pose
+from kernel_constrained.perception.config import FilterConfig, LearnerConfig, MountingConfig
+from kernel_constrained.perception.features import beam_ranges, range_feature, sector_ranges
+from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.pairing import Pair, Pairing, SECOND
+from kernel_constrained.perception.recent import Recent
+from kernel_constrained.perception.scaling import Scaling
 from kernel_constrained.perception.scan import Reading, Scan
 from kernel_constrained.perception.targets import Target
 from kernel_constrained.perception.unusable import Unusable
@@ -34,6 +33,13 @@ FORMAT = 'kernel_constrained.ScanFilter'
 # Variance said of an estimate before any error has been seen, in scales squared.
 UNKNOWN_VARIANCE = 1e6
 
+# Pairs after which scaling and spread are looked at first, and then every so many.
+FIRST_LOOKS, LOOK_EVERY = (10, 25), 50
+
+# An input's scale is at least this, and at least this share of the root mean square of all: what
+# hardly changes is mostly noise.
+SMALLEST_SCALE, SMALLEST_SHARE = 0.02, 1.0
+
 
 class Estimate(NamedTuple):
     """What the filter says of a scan, in SI units.
@@ -43,9 +49,9 @@ class Estimate(NamedTuple):
     stamp : int
         The scan's, nanoseconds.
     mean : (components,)
-        The quantity; yaw in radians.
+        The quantity; yaw in radians, or as cosine and sine.
     covariance : (components, components)
-        From the errors seen so far.
+        From the errors seen so far at scans like this one.
     """
 
     stamp: int
@@ -76,7 +82,8 @@ class Waiting(NamedTuple):
 
     number: int
     inputs: Array | None
-    output: Array | None
+    mean: Array | None
+    support: float
 
 
 class ScanFilter:
@@ -93,18 +100,49 @@ class ScanFilter:
         What has been learned.
     learning : bool
         False to go on predicting without learning.
+    mounting : Mounting
+        Where the sensor sits on the robot.
+    scaling : Scaling
+        Offset and scale of the inputs.
+    losses : LossHistory
+        Of the scans with a trusted pose, each from before it was learned.
+    samples : int
+        Pairs learned.
+    looked : bool
+        Whether there were enough pairs for a scaling by their range.
     """
 
     def __init__(self, config: FilterConfig) -> None:
         self.config = config
-        self.target = Target(config.target)
-        self.learner = config.learner.build()
         self.learning = True
-        self.pairing: Pairing[Waiting] = Pairing(config.pairing.max_gap, config.pairing.queue_size)
+        self.mounting = mounting_of(config.mounting)
+        self.pairing: Pairing[Waiting] = Pairing(
+            config.pairing.max_gap, config.pairing.queue_size, config.pose.max_jump
+        )
         self._scans = 0
         self._previous_scan: tuple[int, Array] | None = None
         self._previous_pair: Pair[Waiting] | None = None
-        self._errors = self._no_errors()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that was learned."""
+        config = self.config
+        self.target = Target(config.target)
+        self.learner = config.learner.build()
+        self.losses = LossHistory(config.learner.loss_window)
+        self.samples = 0
+        self.looked = False
+        count = config.features.count
+        inputs = 2 * count + 1 if self.target.needs_previous else count
+        self.scaling = Scaling.fixed(np.zeros(inputs), np.ones(inputs))
+        if config.features.scaling == 'learned':
+            self.scaling = attrs.evolve(
+                self.scaling,
+                floor=np.full(inputs, SMALLEST_SCALE),
+                smallest_share=SMALLEST_SHARE,
+            )
+        self._spread = UNKNOWN_VARIANCE * np.eye(len(self.target.components))
+        self._recent = Recent(config.uncertainty.window, inputs, len(self.target.components))
 
     def warm_up(self) -> None:
         """Compile what the first message would have to wait for."""
@@ -142,15 +180,15 @@ class ScanFilter:
         """
         values = self.features(scan)
         inputs = self._inputs(stamp, values)
-        output = self._predict(inputs)
-        self.pairing.add_scan(stamp, Waiting(self._scans, inputs, output))
+        mean, support = self._predict(inputs)
+        self.pairing.add_scan(stamp, Waiting(self._scans, inputs, mean, support))
         self._scans += 1
         self._previous_scan = (stamp, values)
-        if output is None:
+        if inputs is None or mean is None:
             return None
         scale = self.target.scale
-        covariance = self._errors.covariance * np.outer(scale, scale)
-        return Estimate(stamp, self.target.denormalised(output), covariance)
+        covariance = self._covariance(inputs, support) * np.outer(scale, scale)
+        return Estimate(stamp, mean, covariance)
 
     def pose(self, stamp: int, pose: Pose) -> None:
         """Take a trusted pose; raises :class:`Unusable` for a stamp out of order."""
@@ -166,15 +204,9 @@ class ScanFilter:
         """
         learned, diverged = [], False
         for pair in self.pairing.pairs():
-            before, self._previous_pair = self._previous_pair, pair
-            if pair.scan.inputs is None or pair.scan.output is None:
+            quantity = self._quantity(pair)
+            if quantity is None:
                 continue
-            if self.target.needs_previous:
-                if before is None or before.scan.number != pair.scan.number - 1:
-                    continue
-                quantity = self.target.quantity(pair.pose, before.pose)
-            else:
-                quantity = self.target.quantity(pair.pose, None)
             try:
                 learned.append(self._learn_pair(pair, quantity))
             except DivergenceError:
@@ -183,23 +215,77 @@ class ScanFilter:
             raise Unusable('learner diverged')
         return learned
 
+    def _quantity(self, pair: Pair[Waiting]) -> Array | None:
+        """Truth of a pair; None for a motion that is not known, or interrupted."""
+        before, self._previous_pair = self._previous_pair, pair
+        if pair.scan.inputs is None:
+            return None
+        if not self.target.needs_previous:
+            return self.target.quantity(pair.pose, None)
+        if before is None or before.scan.number != pair.scan.number - 1:
+            return None
+        if before.track != pair.track:
+            return None
+        return self.target.quantity(pair.pose, before.pose)
+
     def _learn_pair(self, pair: Pair[Waiting], quantity: Array) -> Learned:
         """Account for the error of a scan, then learn it."""
-        inputs, output = pair.scan.inputs, pair.scan.output
+        _, inputs, mean, support = pair.scan
         assert inputs is not None
-        assert output is not None
-        target = self.target.normalised(quantity)
-        residual = output - target
-        self._errors.add(residual)
+        assert mean is not None
+        residual = self.target.normalised(mean, cut=False) - self.target.normalised(quantity)
+        loss = float(residual @ residual)
+        self.losses.add(loss)
+        self._recent.add(inputs, quantity, residual, support)
         if self.learning:
-            self.learner.partial_fit(inputs[None], target[None])
-        error = self.target.denormalised(output) - quantity
-        return Learned(pair.stamp, error, float(residual @ residual))
+            self._fit(inputs, quantity)
+            self.samples += 1
+        if self._recent.count in FIRST_LOOKS or self._recent.count % LOOK_EVERY == 0:
+            if self.learning:
+                self._look_at_scaling()
+            self._look_at_spread()
+        return Learned(pair.stamp, mean - quantity, loss)
 
-    def reset(self) -> None:
-        """Forget everything that was learned."""
+    def _fit(self, inputs: Array, quantity: Array) -> None:
+        """Learn one sample, in SI units."""
+        self.learner.partial_fit(
+            self.scaling.scaled(inputs)[None], self.target.normalised(quantity)[None]
+        )
+
+    # -- scaling ----------------------------------------------------------------------------
+
+    def _look_at_scaling(self) -> None:
+        """Widen the ranges that are learned to what was seen lately, and learn anew by them."""
+        recent = self._recent
+        scaling, range_ = self.scaling, self.target.range
+        if self.config.features.scaling == 'learned':
+            scaling = scaling.widened(recent.inputs) if self.looked else scaling.of(recent.inputs)
+        if self.config.target.scaling == 'learned':
+            seen = recent.quantities
+            range_ = range_.widened(seen) if self.looked else range_.of(seen)
+        self.looked = True
+        if scaling is not self.scaling or range_ is not self.target.range:
+            self._learn_anew(scaling, range_)
+
+    def _look_at_spread(self) -> None:
+        """Note how uncertain the quantity is where nothing is known of it, in scales squared."""
+        targets = self.target.normalised(self._recent.quantities)
+        self._spread = targets.T @ targets / len(targets)
+
+    def _learn_anew(self, scaling: Scaling, range_: Scaling) -> None:
+        """Learn the recent pairs by another scaling; of those before, what the function says."""
+        inputs, quantities = self._recent.inputs, self._recent.quantities
+        order = self._recent.order
+        samples = list(zip(inputs[order], quantities[order]))
+        if self.samples > len(samples) and self.learner.model_order_ > 0:
+            atoms = self.learner.dictionary_
+            values = self.learner.predict(atoms)
+            samples[:0] = zip(self.scaling.original(atoms), self.target.denormalised(values))
+        self.scaling, self.target.range = scaling, range_
         self.learner = self.config.learner.build()
-        self._errors = self._no_errors()
+        for sample in samples:
+            with suppress(DivergenceError):
+                self._fit(*sample)
 
     def reconfigure(self, config: FilterConfig) -> None:
         """Take the run-time parameters of a configuration; they are the learner's.
@@ -212,6 +298,9 @@ class ScanFilter:
         differing = self._fixed_differences(config)
         if differing:
             raise ConfigurationError(f'cannot change while running: {"; ".join(differing)}')
+        if config.mounting != self.config.mounting:
+            self.mounting = mounting_of(config.mounting)
+        self.pairing.max_jump = config.pose.max_jump
         names = [f.name for f in attrs.fields(LearnerConfig) if f.metadata['runtime']]
         if not config.learner.constrained:
             names = [name for name in names if name not in ('significance', 'tolerance')]
@@ -232,24 +321,45 @@ class ScanFilter:
         differing = self._fixed_differences(loaded.config)
         if differing:
             raise ModelFileError(f'{path} was learned otherwise: {"; ".join(differing)}')
-        self.learner, self._errors = loaded.learner, loaded._errors
+        for name in (
+            'learner',
+            'losses',
+            'samples',
+            'looked',
+            'scaling',
+            'target',
+            '_recent',
+            '_spread',
+        ):
+            setattr(self, name, getattr(loaded, name))
         self.reconfigure(self.config)
 
     def cvar(self) -> float:
         """CVaR of the newest losses, also of a filter that is frozen or has no constraint."""
-        return conditional_value_at_risk(self._errors.recent, self.config.learner.significance)
+        return self.losses.cvar(self.config.learner.significance)
+
+    def cvar_since_start(self) -> float:
+        """CVaR of all the losses there were, within 2 %."""
+        return self.losses.cvar_since_start(self.config.learner.significance)
 
     # -- files ------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write configuration and what was learned; the file is replaced whole or not at all."""
+        write_filter(path, *self.to_parts())
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Split into (plain values, arrays): what a model file holds, apart from the filter."""
         header, arrays = self.learner.to_parts()
-        model_file.write(
-            path,
-            FORMAT,
-            {'config': self._filter_settings(), 'learner': header},
-            {**arrays, 'residuals': self._errors.residuals, 'losses': self._errors.losses},
-        )
+        counts = {'samples': self.samples, 'looked': self.looked, 'pairs': self._recent.count}
+        return {'config': self._filter_settings(), 'learner': header, **counts}, {
+            **{name: array.copy() for name, array in arrays.items()},
+            **self.losses.to_arrays(),
+            'recent': self._recent.to_array(),
+            'spread': self._spread,
+            'input_range': self.scaling.to_array(),
+            'target_range': self.target.range.to_array(),
+        }
 
     @classmethod
     def load(cls, path: str | Path) -> 'ScanFilter':
@@ -263,8 +373,12 @@ class ScanFilter:
         header, arrays = model_file.read(path, FORMAT)
         try:
             filter_ = cls(from_flat(FilterConfig, header['config']))
-            filter_._errors.residuals[:] = arrays.pop('residuals')
-            filter_._errors.losses[:] = arrays.pop('losses')
+            filter_.samples, filter_.looked = int(header['samples']), bool(header['looked'])
+            filter_.losses.restore(arrays.pop('losses'), arrays.pop('loss_bins'))
+            filter_._recent.restore(arrays.pop('recent'), int(header['pairs']))
+            filter_._spread[:] = arrays.pop('spread')
+            filter_.scaling = filter_.scaling.restored(arrays.pop('input_range'))
+            filter_.target.range = filter_.target.range.restored(arrays.pop('target_range'))
             filter_.learner = PrimalDualLearner.from_parts(header['learner'], arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f'{path} does not fit this version ({error})') from error
@@ -286,9 +400,6 @@ class ScanFilter:
             if not field.metadata['runtime'] and mine[name] != theirs[name]
         ]
 
-    def _no_errors(self) -> 'RunningErrors':
-        return RunningErrors(len(self.target.components), self.config.learner.loss_window)
-
     def features(self, scan: Scan | Reading) -> Array:
         """Features of one scan, of order one."""
         config = self.config.features
@@ -296,8 +407,9 @@ class ScanFilter:
             raise Unusable(f'{type(scan).__name__} where features.type is {config.type}')
         if isinstance(scan, Reading):
             return range_feature(scan)
-        ranges = sector_ranges(
-            scan, config.sectors, config.bearing_min, config.bearing_max, config.far
+        of_type = sector_ranges if config.type == 'sectors' else beam_ranges
+        ranges = of_type(
+            scan, config.count, config.bearing_min, config.bearing_max, config.far, self.mounting
         )
         return (ranges / (ranges + config.half_range) - 0.5) / 0.25
 
@@ -313,58 +425,34 @@ class ScanFilter:
         elapsed = min((stamp - before) / SECOND, self.config.features.max_elapsed)
         return np.concatenate([values, previous, [elapsed]])
 
-    def _predict(self, inputs: Array | None) -> Array | None:
+    def _predict(self, inputs: Array | None) -> tuple[Array | None, float]:
+        """Return the mean in SI units, and its support."""
         if inputs is None:
-            return None
+            return None, 0.0
         if self.learner.model_order_ == 0:
-            return np.zeros(len(self.target.components))
-        output: Array = self.learner.predict(inputs[None])[0]
-        return output
+            return self.target.denormalised(np.zeros(len(self.target.components))), 0.0
+        values, support = self.learner.predict_with_support(self.scaling.scaled(inputs)[None])
+        return self.target.denormalised(values[0]), float(support[0])
+
+    def _covariance(self, inputs: Array, support: float) -> Array:
+        """Covariance of an estimate in scales squared.
+
+        What estimates from inputs like these were off by; where less of the function was learned
+        near the input than near those, the rest is as uncertain as the quantity itself.
+        """
+        outputs = len(self.target.components)
+        if self._recent.count < FIRST_LOOKS[0]:
+            return UNKNOWN_VARIANCE * np.eye(outputs)
+        near, support_near = self._recent.errors_near(inputs, self.scaling.scale)
+        known = min(support / support_near, 1.0) if support_near > 0.0 else 1.0
+        return known * near + (1.0 - known) * self._spread
 
 
-class RunningErrors:
-    """What the newest estimates were off by.
+def mounting_of(config: MountingConfig) -> Mounting:
+    """Mounting by its parameters."""
+    return Mounting(config.x, config.y, config.yaw, config.upside_down)
 
-    Parameters
-    ----------
-    outputs
-        Components of a residual.
-    window
-        Newest losses that are kept.
 
-    Attributes
-    ----------
-    residuals : (outputs * outputs + 1,)
-        Running mean of the residuals' outer products, over about the newest thousand, flat; and
-        how many there were.
-    losses : (window,)
-        The newest losses, in a ring.
-    """
-
-    MEMORY = 1000.0
-
-    def __init__(self, outputs: int, window: int) -> None:
-        self.outputs = outputs
-        self.residuals = np.zeros(outputs * outputs + 1)
-        self.losses = np.zeros(window)
-
-    def add(self, residual: Array) -> None:
-        """Take one residual, shape (outputs,), in scales."""
-        self.losses[int(self.residuals[-1]) % len(self.losses)] = residual @ residual
-        self.residuals[-1] += 1.0
-        weight = 1.0 / min(self.residuals[-1], self.MEMORY)
-        self.residuals[:-1] += weight * (
-            np.outer(residual, residual).ravel() - self.residuals[:-1]
-        )
-
-    @property
-    def recent(self) -> Array:
-        """The newest losses, in no order."""
-        return self.losses[: int(self.residuals[-1])]
-
-    @property
-    def covariance(self) -> Array:
-        """The mean, shape (outputs, outputs); large and diagonal before there is enough."""
-        if self.residuals[-1] < self.outputs + 1:
-            return UNKNOWN_VARIANCE * np.eye(self.outputs)
-        return self.residuals[:-1].reshape(self.outputs, self.outputs)
+def write_filter(path: str | Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Write what :meth:`ScanFilter.to_parts` returned."""
+    model_file.write(path, FORMAT, header, arrays)

@@ -7,34 +7,49 @@ import numpy.typing as npt
 
 from kernel_constrained.perception.config import TargetConfig
 from kernel_constrained.perception.geometry import motion_between, Pose
+from kernel_constrained.perception.scaling import Scaling
 
 Array = npt.NDArray[np.float64]
 
-COMPONENTS = {
-    'motion': ('forward', 'left', 'yaw'),
-    'pose': ('x', 'y', 'cos_yaw', 'sin_yaw'),
-}
+# A heading is learned as the cosine and sine of it, which do not jump where the angle does.
+HEADING = ('cos_yaw', 'sin_yaw')
+COMPONENTS = {'motion': ('forward', 'left', 'yaw'), 'pose': ('x', 'y', *HEADING)}
+
+# Smallest range that is learned of a quantity, in scales: what is cut off is never less than that.
+SMALLEST_RANGE = 0.1
 
 
 class Target:
-    """Trusted poses to targets of order one, and estimates back to SI units.
+    """Trusted poses to targets in units of the loss, and estimates back to SI units.
 
     Parameters
     ----------
     config
         What is estimated.
+
+    Attributes
+    ----------
+    components : tuple of str
+        What the numbers of a quantity are.
+    scale : (components,)
+        Units of the loss: ``position_scale`` and ``yaw_scale``.
+    range : Scaling
+        Where quantities lie: its middle is the target's zero, and what is ``clip`` of its scales
+        away is cut off. Given by the configuration, or learned.
     """
 
     def __init__(self, config: TargetConfig) -> None:
         self.config = config
-        self.components = COMPONENTS.get(config.type, (config.axis,))
-        angular = [name == 'yaw' for name in self.components]
+        heading = config.type == 'axis' and config.axis == 'yaw'
+        self.components = HEADING if heading else COMPONENTS.get(config.type, (config.axis,))
+        angular = ['yaw' in name for name in self.components]
         self.scale = np.where(angular, config.yaw_scale, config.position_scale)
-        self.offset = np.zeros(len(self.components))
+        offset = np.zeros(len(self.components))
         if not angular[0]:
-            self.offset[0] = config.position_offset
-        if config.type == 'pose':
-            self.scale[2:] = 1.0
+            offset[0] = config.position_offset
+        self.range = Scaling.fixed(offset, self.scale)
+        if config.scaling == 'learned':
+            self.range = Scaling(offset, 2.0 * self.scale, SMALLEST_RANGE * self.scale)
 
     @property
     def needs_previous(self) -> bool:
@@ -43,19 +58,24 @@ class Target:
 
     def quantity(self, pose: Pose, previous: Pose | None) -> Array:
         """Quantity in SI units, shape (components,)."""
+        heading = np.cos(pose.yaw), np.sin(pose.yaw)
         if self.config.type == 'axis':
-            return np.array([getattr(pose, self.config.axis)])
+            one = self.config.axis
+            return np.array(heading if one == 'yaw' else [getattr(pose, one)])
         if self.config.type == 'pose':
-            return np.array([pose.x, pose.y, np.cos(pose.yaw), np.sin(pose.yaw)])
+            return np.array([pose.x, pose.y, *heading])
         if previous is None:
             raise ValueError('motion needs the pose at the previous scan')
         return np.array(motion_between(previous, pose))
 
-    def normalised(self, quantity: Array) -> Array:
-        """Quantity as the learner sees it, cut off at ``clip`` scales."""
-        clip = self.config.clip
-        return np.clip((quantity - self.offset) / self.scale, -clip, clip)
+    def normalised(self, quantity: Array, cut: bool = True) -> Array:
+        """Quantity (..., components) as the learner sees it, by default cut off at ``clip``."""
+        normalised = (quantity - self.range.offset) / self.scale
+        if not cut:
+            return normalised
+        limit = self.config.clip * self.range.scale / self.scale
+        return np.clip(normalised, -limit, limit)
 
     def denormalised(self, output: Array) -> Array:
-        """Learner's output in SI units."""
-        return output * self.scale + self.offset
+        """Learner's output (..., components) in SI units."""
+        return output * self.scale + self.range.offset

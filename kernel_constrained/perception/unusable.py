@@ -4,8 +4,16 @@
 
 
 class Unusable(ValueError):
-    """An input that cannot be used; ``reason`` is what it is counted and shown under."""
+    """An input that cannot be used.
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
+    Parameters
+    ----------
+    reason
+        What it is counted and shown under: one of a few.
+    detail
+        What was found, for the person who looks for the cause.
+    """
+
+    def __init__(self, reason: str, detail: str = '') -> None:
+        super().__init__(f'{reason} ({detail})' if detail else reason)
         self.reason = reason

@@ -6,7 +6,9 @@ Neither is on a package index; elsewhere these tests are reported as not run, an
 ``test/nodes`` and ``test/test_packaging.py`` cover the same with plain processes.
 """
 
+import os
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,14 @@ launch_pytest = pytest.importorskip(
     'launch_pytest', reason='launch_pytest is not installed: launch files were not run'
 )
 
+import rclpy  # noqa: E402
 from ament_index_python.packages import get_package_share_directory  # noqa: E402
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped  # noqa: E402
 from launch.actions import IncludeLaunchDescription  # noqa: E402
 from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from sensor_msgs.msg import LaserScan  # noqa: E402
+from std_msgs.msg import Float64  # noqa: E402
 
 from kernel_constrained.perception.filter import ScanFilter  # noqa: E402
 from launch import LaunchDescription  # noqa: E402
@@ -51,12 +58,77 @@ def scans(tmp_path):
     return included('scan_replay.launch.py', bag=str(log), model=str(tmp_path / 'scans.npz'))
 
 
-def learned(model, limit=180.0):
-    """Wait for the model that the filter saves when the replay has ended, and load it."""
+@launch_pytest.fixture
+def robot(tmp_path, monkeypatch):
+    """The filter with topics of our own; in RViz's place a program that notes its arguments."""
+    rviz2 = tmp_path / 'ros' / 'lib' / 'rviz2' / 'rviz2'
+    index = tmp_path / 'ros' / 'share' / 'ament_index' / 'resource_index' / 'packages' / 'rviz2'
+    for path in (rviz2, index):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    rviz2.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\n')
+    rviz2.chmod(0o755)
+    prefixes = [str(tmp_path / 'ros'), os.environ['AMENT_PREFIX_PATH']]
+    monkeypatch.setenv('AMENT_PREFIX_PATH', os.pathsep.join(prefixes))
+    return included(
+        'filter.launch.py', namespace='robot', scan='front/scan', pose='/tracker/pose', rviz='true'
+    )
+
+
+@launch_pytest.fixture
+def robot_with_model(tmp_path):
+    """The filter with a model file in its parameters and none as launch argument."""
+    config = tmp_path / 'own.yaml'
+    model = f'{{path: {tmp_path}/own.npz, save_at_end: true}}'
+    config.write_text(f'/**: {{ros__parameters: {{model: {model}}}}}')
+    return included('filter.launch.py', namespace='robot', config=str(config))
+
+
+@contextmanager
+def probe():
+    """Run a node of our own, with a function that spins it once."""
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node('probe', context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    try:
+        yield node, lambda: executor.spin_once(timeout_sec=0.05)
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        context.try_shutdown()
+
+
+def drive(node, scan_topic, pose_topic):
+    """Return a function that publishes the next scan of a robot going forward, and its pose."""
+    scans = node.create_publisher(LaserScan, scan_topic, 10)
+    poses = node.create_publisher(PoseStamped, pose_topic, 10)
+    pose = PoseStamped()
+    pose.header.frame_id = 'map'
+    scan = LaserScan(angle_min=-3.0, angle_increment=0.1, range_min=0.1, range_max=20.0)
+    scan.header.frame_id = 'laser'
+
+    def step():
+        pose.header.stamp = scan.header.stamp = node.get_clock().now().to_msg()
+        pose.pose.position.x += 0.1
+        scan.ranges = [5.0 - pose.pose.position.x % 3.0 + 0.01 * beam for beam in range(60)]
+        poses.publish(pose)
+        scans.publish(scan)
+
+    return step
+
+
+def wait_for(condition, what, spin=lambda: time.sleep(0.1), limit=180.0):
     end = time.monotonic() + limit
-    while not model.exists():
-        assert time.monotonic() < end, f'no {model.name} within {limit} s'
-        time.sleep(0.1)
+    while not condition():
+        assert time.monotonic() < end, f'no {what} within {limit} s'
+        spin()
+
+
+def learned(model):
+    """Wait for the model that the filter saves when the replay has ended, and load it."""
+    wait_for(model.exists, model.name)
     return ScanFilter.load(model).learner
 
 
@@ -68,3 +140,42 @@ def test_lidar_replay_runs_to_its_end_and_saves_what_was_learned(tmp_path, lidar
 @pytest.mark.launch(fixture=scans)
 def test_scan_replay_runs_to_its_end_and_saves_what_was_learned(tmp_path, scans):
     assert learned(tmp_path / 'scans.npz').samples_ == 59
+
+
+@pytest.mark.launch(fixture=robot)
+def test_filter_estimates_and_learns_in_its_namespace_from_remapped_topics(robot):
+    with probe() as (node, spin):
+        step = drive(node, '/robot/front/scan', '/tracker/pose')
+        estimates, losses = [], []
+        node.create_subscription(
+            PoseWithCovarianceStamped, '/robot/estimate', estimates.append, 10
+        )
+        node.create_subscription(Float64, '/robot/filter_node/loss', losses.append, 10)
+
+        def step_and_spin():
+            step()
+            spin()
+
+        wait_for(lambda: estimates and losses, 'estimate and loss', step_and_spin)
+        assert estimates[0].header.frame_id == 'laser'
+
+
+@pytest.mark.launch(fixture=robot)
+def test_rviz_gets_the_configuration_the_namespace_and_the_topics(robot, tmp_path):
+    wait_for((tmp_path / 'arguments').exists, 'start of rviz2')
+    wait_for(lambda: (tmp_path / 'arguments').read_text().endswith('\n'), 'arguments')
+    given = (tmp_path / 'arguments').read_text().split()
+    config = Path(given[given.index('-d') + 1])
+    assert config.name == 'filter.rviz'
+    assert config.is_file()
+    topics = {'scan:=front/scan', 'pose:=/tracker/pose', '/tf:=tf', '/tf_static:=tf_static'}
+    assert {'__ns:=/robot', *topics} <= set(given)
+
+
+@pytest.mark.launch(fixture=robot_with_model)
+def test_model_of_the_parameter_file_is_used_where_no_other_is_given(robot_with_model, tmp_path):
+    with probe() as (node, _):
+        ready = 'robot/filter_node/processed'
+        wait_for(lambda: node.count_publishers(ready), 'filter')
+    yield
+    assert learned(tmp_path / 'own.npz').samples_ == 0

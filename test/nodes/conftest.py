@@ -1,108 +1,21 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""Real nodes in processes of their own, and a probe that talks to them over DDS."""
+"""Fixtures: a DDS domain of its own for each test, a probe in it, and nodes that end with it."""
 
 import itertools
 import os
-import signal
-import subprocess
 import sys
-import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-rclpy = pytest.importorskip('rclpy', reason='rclpy is not installed: no node test was run')
+pytest.importorskip('rclpy', reason='rclpy is not installed: no node test was run')
+sys.path.insert(0, str(Path(__file__).parent))
 
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.qos import QoSProfile  # noqa: E402
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-CONFIG = REPOSITORY / 'config'
-RELIABLE = QoSProfile(depth=1000)
+from probing import Probe, Process
 
 # Each test has a domain of its own, and so has each pytest process.
 DOMAINS = itertools.cycle(range(20 + os.getpid() % 8 * 10, 30 + os.getpid() % 8 * 10))
-
-
-class Probe:
-    """A node in this process: publishes, subscribes, calls services, and waits with a limit."""
-
-    def __init__(self, domain):
-        self.context = rclpy.Context()
-        rclpy.init(context=self.context, domain_id=domain)
-        self.node = rclpy.create_node('probe', context=self.context)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
-
-    def close(self):
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.context.try_shutdown()
-
-    def wait(self, condition, seconds=20.0, what='the condition'):
-        """Spin until ``condition()`` holds; fail after ``seconds``."""
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                raise TimeoutError(f'{what} was not met within {seconds} s')
-            self.executor.spin_once(timeout_sec=0.05)
-
-    def spin(self, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.executor.spin_once(timeout_sec=0.02)
-
-    def collect(self, kind, topic, qos=RELIABLE):
-        """Return a list that fills with the messages of a topic."""
-        messages = []
-        self.node.create_subscription(kind, topic, messages.append, qos)
-        return messages
-
-    def publisher(self, kind, topic, qos=RELIABLE):
-        """Return a publisher that somebody is subscribed to, once what we collect is there too."""
-        publisher = self.node.create_publisher(kind, topic, qos)
-        self.wait(publisher.get_subscription_count, 60, f'a subscription to {topic}')
-        for subscription in self.node.subscriptions:
-            self.wait(subscription.get_publisher_count, 60, subscription.topic_name)
-        time.sleep(0.5)  # the other side has to find us too
-        return publisher
-
-    def call(self, kind, service, request=None):
-        client = self.node.create_client(kind, service)
-        self.wait(client.service_is_ready, 60, f'service {service}')
-        future = client.call_async(request or kind.Request())
-        self.wait(future.done, 20, f'an answer of {service}')
-        return future.result()
-
-
-class Process:
-    """A node of the package in a process."""
-
-    def __init__(self, command, domain, folder):
-        self.log = folder / f'{command[0]}-{time.monotonic_ns()}.log'
-        environment = {
-            **os.environ,
-            'ROS_DOMAIN_ID': str(domain),
-            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-            'PYTHONPATH': os.pathsep.join([str(REPOSITORY), os.environ.get('PYTHONPATH', '')]),
-        }
-        with self.log.open('wb') as output:
-            self.process = subprocess.Popen(
-                [sys.executable, '-m', 'kernel_constrained', *command],
-                stdout=output, stderr=subprocess.STDOUT, env=environment,
-            )  # fmt: skip
-
-    @property
-    def text(self):
-        return self.log.read_text()
-
-    def end(self, number=signal.SIGINT):
-        """Send a signal and return the exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        return self.process.wait(timeout=60)
 
 
 @pytest.fixture
@@ -136,11 +49,3 @@ def start(domain, tmp_path):
         if process.process.poll() is None:
             process.process.kill()
             process.process.wait()
-
-
-@contextmanager
-def ended_by(process, number=signal.SIGINT):
-    """Run the body, then end the process by a signal and require exit code 0."""
-    yield process
-    code = process.end(number)
-    assert code == 0, process.text

@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from conftest import CONFIG, ended_by
 from geometry_msgs.msg import PoseStamped
+from probing import CONFIG, ended_by
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import LaserScan, Range

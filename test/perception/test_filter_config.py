@@ -65,8 +65,10 @@ def test_infinity_that_would_make_features_or_targets_nan_is_refused(name):
     [
         ('scan', 'sectors', True),
         ('range', 'range', True),
+        ('scan', 'beams', True),
         ('scan', 'range', False),
         ('range', 'sectors', False),
+        ('range', 'beams', False),
     ],
 )
 def test_node_takes_features_that_its_input_can_give(input_type, features, fits):
@@ -115,9 +117,29 @@ def test_node_has_the_parameters_of_the_filter_and_its_own():
     assert {'frame_id', 'autostart', 'model.path', 'pose.type'} <= set(node) - set(alone)
 
 
-@pytest.mark.parametrize('file', sorted(CONFIG.glob('filter_*.yaml')), ids=lambda p: p.name)
+@pytest.mark.parametrize('file', sorted(CONFIG.glob('filter*.yaml')), ids=lambda p: p.name)
 def test_parameter_files_of_the_package_fit(file):
     given = read_parameter_file(file, 'filter_node')
     assert given
     effective = flatten(from_flat(FilterNodeConfig, given))
     assert {name: effective[name] for name in given} == given
+
+
+@pytest.mark.parametrize(
+    'wanted', [{'load_at_start': 'always'}, {'load_at_start': 'if_present'},
+               {'save_at_end': True}, {'autosave_period': 1.0}]
+)  # fmt: skip
+def test_model_that_is_loaded_or_saved_needs_a_file(wanted):
+    wanted = {f'model.{name}': value for name, value in wanted.items()}
+    with pytest.raises(ConfigurationError, match='path is empty: name the model file'):
+        from_flat(FilterNodeConfig, wanted)
+    given = {**wanted, 'model.path': 'model.npz'}
+    assert flatten(from_flat(FilterNodeConfig, given)).items() >= given.items()
+
+
+def test_loading_at_start_is_a_choice_of_three():
+    for value in ('sometimes', True):
+        given = {'model.path': 'model.npz', 'model.load_at_start': value}
+        with pytest.raises(ConfigurationError, match='never, if_present, always'):
+            from_flat(FilterNodeConfig, given)
+    assert from_flat(FilterNodeConfig, {}).model.load_at_start == 'never'

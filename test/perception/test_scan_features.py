@@ -1,6 +1,6 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""From scans and single ranges to features: what counts, what is refused, what does not matter."""
+"""From scans and single ranges to features: what is refused, what counts in a sector."""
 
 import math
 
@@ -10,12 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_scans import reversed_scan, scan
 
-from kernel_constrained.perception.features import fill_sectors, range_feature, sector_ranges
+from kernel_constrained.perception.features import (
+    beam_ranges,
+    fill_beams,
+    fill_sectors,
+    range_feature,
+    sector_ranges,
+)
 from kernel_constrained.perception.scan import Reading, Scan
 from kernel_constrained.perception.unusable import Unusable
 
 FAR = 50.0
 NAN, INF = math.nan, math.inf
+TURN = 2 * math.pi
+WRONG_SIGN = 'angle_increment of the wrong sign'
 
 
 def around(scan, sectors=4, far=FAR):
@@ -35,6 +43,18 @@ def around(scan, sectors=4, far=FAR):
         (dict(angle_increment=0.0), 'bad angle_increment'),
         (dict(angle_increment=NAN), 'bad angle_increment'),
         (dict(angle_increment=-INF), 'bad angle_increment'),
+        (dict(angle_increment=0.1, angle_min=1.0, angle_max=-1.0), WRONG_SIGN),
+        (dict(angle_increment=-0.1, angle_max=1.0), WRONG_SIGN),
+        (dict(angle_increment=1e-3, angle_min=0.0, angle_max=-1e-6), WRONG_SIGN),
+        (dict(angle_increment=1.0, ranges=[1.0] * 9), 'beams over more than a turn'),
+        (dict(angle_increment=-1.0, ranges=[1.0] * 9), 'beams over more than a turn'),
+        (dict(angle_increment=1e300), 'beams over more than a turn'),
+        (dict(angle_increment=-1e308), 'beams over more than a turn'),
+        (dict(ranges=[3.0]), 'only one beam'),
+        (dict(ranges=[3.0], angle_increment=0.0), 'only one beam'),
+        (dict(ranges=[0.0] * 3, angle_min=0.0, angle_increment=0.0), 'bad angle_increment'),
+        (dict(range_max=0.0), 'range_max not above range_min'),
+        (dict(range_max=0.05), 'range_max not above range_min'),
         (dict(range_max=0.0, range_min=0.0), 'range_max not above range_min'),
         (dict(range_max=-1.0, range_min=-2.0), 'range_max not above range_min'),
         (dict(range_max=0.1), 'range_max not above range_min'),
@@ -42,20 +62,38 @@ def around(scan, sectors=4, far=FAR):
         (dict(range_min=NAN), 'range_max not above range_min'),
         (dict(ranges=[NAN, NAN, -INF]), 'no valid beam'),
         (dict(ranges=[0.0, -1.0, 31.0]), 'no valid beam'),
+        (dict(ranges=[0.0, 0.0, 0.0]), 'no valid beam'),
     ],
 )
-def test_scan_without_a_beam_to_trust_is_refused_with_its_reason(change, reason):
+@pytest.mark.parametrize('features', [sector_ranges, beam_ranges])
+def test_scan_without_a_beam_to_trust_is_refused_with_its_reason(features, change, reason):
     with pytest.raises(Unusable) as caught:
-        around(scan(**{'ranges': [1.0, 2.0, 3.0], **change}))
+        features(scan(**{'ranges': [1.0, 2.0, 3.0], **change}), 4, -math.pi, math.pi, FAR)
     assert caught.value.reason == reason
 
 
-def test_scan_of_one_beam_needs_no_increment():
-    assert around(scan([3.0], 0.1, 0.0)).tolist() == [FAR, FAR, 3.0, FAR]
+def test_refusal_says_what_was_found():
+    with pytest.raises(Unusable, match=r'\(30 and 0\.1\)'):
+        around(scan([1.0, 2.0], range_min=30.0, range_max=0.1))
+    with pytest.raises(Unusable, match=r'\(721 beams, 0\.5 rad apart: are they degrees\?\)'):
+        around(scan([1.0] * 721, angle_increment=0.5))
+    with pytest.raises(Unusable, match=r'\(from 0 to -1 by 0\.1\)'):
+        around(scan([1.0] * 11, 0.0, 0.1, angle_max=-1.0))
+
+
+@pytest.mark.parametrize('angle_max', [NAN, 0.2, 0.1, INF])
+def test_last_bearing_is_used_for_nothing_but_its_side(angle_max):
+    seen = scan([3.0, 3.0], 0.1, 0.1, angle_max=angle_max)
+    assert around(seen).tolist() == [FAR, FAR, 3.0, FAR]
+
+
+@pytest.mark.parametrize('beams', [2, 360, 361, 396])
+def test_a_turn_and_a_little_more_is_no_error(beams):
+    assert np.isfinite(around(scan([1.0] * beams, angle_increment=2 * math.pi / 360))).all()
 
 
 def test_scan_whose_limits_are_unknown_or_infinite_is_used():
-    assert around(scan([3.0], 0.1, 0.0, range_min=0.0, range_max=INF))[2] == 3.0
+    assert around(scan([3.0, 3.0], 0.1, 1e-3, range_min=0.0, range_max=INF))[2] == 3.0
 
 
 @pytest.mark.parametrize(
@@ -75,8 +113,8 @@ def test_range_feature_is_the_place_between_the_limits(reading, feature):
     ('numbers', 'reason'),
     [
         ((NAN, 0.5, 2.5), 'range outside its limits'),
-        ((INF, 0.5, 2.5), 'range outside its limits'),
-        ((-INF, 0.5, 2.5), 'range outside its limits'),
+        ((INF, 0.5, 2.5), 'no return'),
+        ((-INF, 0.5, 2.5), 'too close'),
         ((0.4, 0.5, 2.5), 'range outside its limits'),
         ((2.6, 0.5, 2.5), 'range outside its limits'),
         ((1.0, 2.5, 0.5), 'range_max not above range_min'),
@@ -192,7 +230,7 @@ def test_direction_does_not_matter_even_where_beams_lie_on_the_edges(
 def test_beam_on_the_edge_belongs_to_the_sector_it_begins():
     for error in (-1e-7, 0.0, 1e-7):
         for edge in range(8):
-            made = scan([2.0], -math.pi + edge * math.pi / 4 + error, 0.0)
+            made = scan([2.0, 2.0], -math.pi + edge * math.pi / 4 + error, 1e-3)
             expected = [FAR] * 8
             expected[edge] = 2.0
             assert around(made, 8).tolist() == expected
@@ -209,9 +247,12 @@ def test_whole_turns_of_the_first_bearing_do_not_matter(turns):
 
 
 def test_beams_beyond_a_full_turn_join_those_of_the_first():
-    once = scan([1.0, 2.0, 3.0, 4.0], -0.75 * math.pi, math.pi / 2)
-    twice = scan([1.0, 2.0, 3.0, 4.0] * 2, -0.75 * math.pi, math.pi / 2)
-    assert around(twice).tolist() == around(once).tolist() == [1.0, 2.0, 3.0, 4.0]
+    ranges = np.arange(1.0, 45.0) / 10
+    more = scan(ranges, -math.pi + 0.01, math.pi / 20)
+    once = scan(ranges[:40], -math.pi + 0.01, math.pi / 20)
+    expected = around(once)
+    expected[0] = np.median([*ranges[:10], *ranges[40:]])
+    assert around(more).tolist() == expected.tolist()
 
 
 def test_mounting_turns_the_bearings_with_the_sectors():
@@ -230,15 +271,6 @@ def test_scan_is_read_and_not_written(kind):
     assert ranges.tolist()[:3] == [1.0, 90.0, INF]
 
 
-@pytest.mark.parametrize('increment', [1e300, -1e300, 1e308])
-def test_increment_out_of_all_proportion_harms_nothing(increment):
-    try:
-        features = around(scan([1.0, 2.0, 3.0, 4.0], 0.1, increment), 3)
-        assert np.isfinite(features).all()
-    except Unusable:
-        pass
-
-
 beam_values = st.one_of(
     st.floats(0.0625, 40.0, width=32), st.sampled_from([NAN, INF, -INF, 0.0, -1.0])
 )
@@ -252,8 +284,9 @@ def sector_problems(draw):
     begin = draw(st.floats(-math.pi, math.pi))
     step = span / sectors / 100
     first = draw(st.integers(-2000, 2000))
-    stride = draw(st.integers(1, 300)) * draw(st.sampled_from([-1, 1]))
-    ranges = draw(st.lists(beam_values, min_size=1, max_size=40))
+    ranges = draw(st.lists(beam_values, min_size=2, max_size=40))
+    widest = int(1.1 * TURN / step / (len(ranges) - 1))
+    stride = draw(st.integers(1, min(widest, 300))) * draw(st.sampled_from([-1, 1]))
     return sectors, span, begin, step, first, stride, ranges
 
 
@@ -283,13 +316,15 @@ def test_sectors_are_what_a_naive_reference_says(problem):
         assert sector_ranges(made, sectors, begin, begin + span, 20.0).tolist() == expected
 
 
-@given(sector_problems())
-def test_compiled_and_plain_code_say_the_same(problem):
+@pytest.mark.parametrize('fill', [fill_sectors, fill_beams])
+@pytest.mark.parametrize('mounting', [(0.0, 0.0, 0.0, 1.0), (0.3, -0.2, 1.0, -1.0)])
+@given(problem=sector_problems())
+def test_compiled_and_plain_code_say_the_same(fill, mounting, problem):
     sectors, span, begin, step, first, stride, ranges = problem
     arguments = (
-        np.array(ranges), begin + first * step, stride * step, 0.1, 30.0, begin, span / sectors,
-        20.0,
+        np.array(ranges), begin + (first + 0.5) * step, stride * step, 0.1, 30.0, *mounting, begin,
+        span / sectors, 20.0,
     )  # fmt: skip
     compiled, plain = np.empty(sectors), np.empty(sectors)
-    assert fill_sectors(*arguments, compiled) == fill_sectors.py_func(*arguments, plain)
-    assert compiled.tolist() == plain.tolist()
+    assert fill(*arguments, compiled) == fill.py_func(*arguments, plain)
+    assert compiled == pytest.approx(plain, rel=1e-12)

@@ -1,0 +1,86 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""All the losses there ever were, in bounded memory: the newest exactly, the others by size."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from kernel_constrained.core.constraints import conditional_value_at_risk
+
+Array = npt.NDArray[np.float64]
+
+# Bins of equal ratio, BINS to a factor of 2, from 2^-LOWEST to 2^HIGHEST.
+BINS, LOWEST, HIGHEST = 32, 60, 60
+
+
+class LossHistory:
+    """Losses seen so far, and the CVaR over the newest and over all of them.
+
+    Parameters
+    ----------
+    window
+        How many of the newest are kept.
+
+    Attributes
+    ----------
+    count : int
+        Losses taken so far.
+    """
+
+    def __init__(self, window: int) -> None:
+        self.count = 0
+        self._newest = np.zeros(window)
+        # Number and sum of the losses in each bin.
+        self._bins = np.zeros((2, BINS * (LOWEST + HIGHEST) + 2))
+
+    def add(self, loss: float) -> None:
+        """Take a loss, at least 0."""
+        self._newest[self.count % len(self._newest)] = loss
+        self.count += 1
+        octave = math.log2(loss) + LOWEST if loss > 0.0 else -1.0
+        place = min(max(math.floor(octave * BINS) + 1, 0), self._bins.shape[1] - 1)
+        self._bins[0, place] += 1.0
+        self._bins[1, place] += loss
+
+    @property
+    def newest(self) -> Array:
+        """The newest losses, in no order."""
+        return self._newest[: self.count]
+
+    def cvar(self, significance: float) -> float:
+        """CVaR of the newest losses; NaN where there is none."""
+        return conditional_value_at_risk(self.newest, significance)
+
+    def cvar_since_start(self, significance: float) -> float:
+        """CVaR of all losses, to about 1 %; NaN where there is none.
+
+        Exact but for the bin that the tail begins in, whose losses count as equal.
+        """
+        if self.count == 0:
+            return math.nan
+        tail = (1.0 - significance) * self.count
+        counts, sums = self._bins[:, ::-1]
+        above = np.cumsum(counts)
+        whole = int(np.searchsorted(above, tail))  # bins entirely in the tail
+        total = sums[:whole].sum()
+        if whole < len(counts) and counts[whole] > 0.0:
+            rest = tail - (above[whole - 1] if whole else 0.0)
+            total += rest * sums[whole] / counts[whole]
+        return float(total / tail)
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return what a model file holds."""
+        return {'losses': self.newest.copy(), 'loss_bins': self._bins.copy()}
+
+    def restore(self, losses: Array, loss_bins: Array) -> None:
+        """Take what :meth:`to_arrays` returned; raises ValueError where it does not fit."""
+        if loss_bins.shape != self._bins.shape:
+            raise ValueError(f'loss bins have shape {loss_bins.shape}')
+        count = int(loss_bins[0].sum())
+        if losses.shape != (min(count, len(self._newest)),):
+            raise ValueError(f'newest losses have shape {losses.shape}')
+        self.count = count
+        self._newest[: len(losses)] = losses
+        self._bins[:] = loss_bins

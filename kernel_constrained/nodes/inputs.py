@@ -1,0 +1,101 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Subscriptions that know why nothing comes."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.node import Node
+from rclpy.qos import qos_policy_name_from_kind
+
+from kernel_constrained.nodes.qos import overridable, SENSOR_DATA
+
+
+class Input:
+    """A subscription with sensor QoS, overridable by parameter.
+
+    Parameters
+    ----------
+    node
+        Whose it is.
+    topic
+        Relative name of the topic.
+    message_type
+        Class of its messages.
+    callback
+        Called with each message.
+
+    Attributes
+    ----------
+    last : float
+        ``time.monotonic()`` of the newest message, at first of the subscription.
+    lost : int
+        Messages that the middleware says it lost.
+    incompatible : str
+        What is incompatible about a publisher's QoS; empty where nothing is.
+    """
+
+    def __init__(
+        self, node: Node, topic: str, message_type: Any, callback: Callable[[Any], None]
+    ) -> None:
+        self.node, self.topic = node, topic
+        self.last = time.monotonic()
+        self.lost = 0
+        self.incompatible = ''
+        self._subscription = node.create_subscription(
+            message_type, topic, callback, SENSOR_DATA,
+            qos_overriding_options=overridable(),
+            event_callbacks=SubscriptionEventCallbacks(
+                incompatible_qos=self._on_incompatible_qos, message_lost=self._on_message_lost
+            ),
+        )  # fmt: skip
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since the newest message."""
+        return time.monotonic() - self.last
+
+    def findings(self, heard: bool) -> dict[str, Any]:
+        """Return what diagnostics say of the input: losses, and where ``not heard`` why."""
+        found: dict[str, Any] = {}
+        if self.lost:
+            found[f'lost by the middleware: {self.topic}'] = self.lost
+        if not heard:
+            found[f'no message on: {self.topic}'] = self.why_silent()
+        return found
+
+    def why_silent(self) -> str:
+        """Say why no message comes, as far as can be seen from here."""
+        name = self._subscription.topic_name
+        if self.incompatible:
+            return self.incompatible
+        publishers = self.node.get_publishers_info_by_topic(name)
+        package, kind = (
+            self._subscription.msg_type.__module__,
+            self._subscription.msg_type.__name__,
+        )
+        wanted = f'{package.split(".")[0]}/msg/{kind}'
+        if not publishers:
+            return f'nobody publishes {name} ({wanted})'
+        others = sorted({p.topic_type for p in publishers} - {wanted})
+        if others:
+            return f'{name} is published as {", ".join(others)}, wanted {wanted}'
+        return f'{name} has a publisher that has sent nothing yet'
+
+    def close(self) -> None:
+        """Unsubscribe."""
+        self.node.destroy_subscription(self._subscription)
+
+    def _on_incompatible_qos(self, event: Any) -> None:
+        policy = qos_policy_name_from_kind(event.last_policy_kind)
+        name = self._subscription.topic_name
+        self.incompatible = (
+            f'a publisher of {name} offers an incompatible QoS ({policy}); set '
+            f'qos_overrides.{name}.subscription.{policy.lower()} to what it offers'
+        )
+        self.node.get_logger().warning(self.incompatible)
+
+    def _on_message_lost(self, event: Any) -> None:
+        self.lost = event.total_count

@@ -1,0 +1,48 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Saving a model while the node goes on: no message waits for a disk."""
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Saver:
+    """Runs one write at a time in the background, and remembers what became of it.
+
+    Attributes
+    ----------
+    outcome : str
+        What became of the last write, in words; empty before the first.
+    failed : bool
+        Whether the last write failed.
+    """
+
+    def __init__(self) -> None:
+        self.outcome = ''
+        self.failed = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a write is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, write: Callable[[], None]) -> None:
+        """Begin a write, unless one is under way."""
+        if not self.busy:
+            self._thread = threading.Thread(target=self._run, args=(write,), daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for the write that is under way."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except Exception as error:
+            self.outcome, self.failed = f'not saved: {error}', True
+        else:
+            self.outcome, self.failed = f'saved at {time.strftime("%H:%M:%S")}', False

@@ -1,0 +1,50 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Run the filter on a robot or in a simulation, and show what it does where that is wanted."""
+
+from launch.conditions import IfCondition
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+from kernel_constrained.nodes.launching import config_file, declared, filter_node, MODEL
+from launch import LaunchDescription
+
+TOPICS = {
+    'scan': ('scan', 'topic of the scans (LaserScan)'),
+    'range': ('range', 'topic of the ranges (Range), where input.type is range'),
+    'pose': ('pose', 'topic of the trusted pose, of the type that pose.type names'),
+}
+
+
+def generate_launch_description():
+    """Start the filter, and RViz beside it; closing RViz leaves the filter alone."""
+    arguments = {
+        'config': (config_file('filter.yaml'), 'parameters of the filter (a YAML file)'),
+        'namespace': ('', 'namespace of the nodes and of every relative topic'),
+        **TOPICS,
+        **MODEL,
+        'use_sim_time': ('false', 'true to take the time from /clock'),
+        'rviz': ('false', 'true to start RViz (package rviz2)'),
+        'rviz_config': (config_file('filter.rviz'), 'what RViz shows'),
+    }
+    value = {name: LaunchConfiguration(name) for name in arguments}
+    time = {'use_sim_time': value['use_sim_time']}
+    remappings = [(name, value[name]) for name in TOPICS]
+    return LaunchDescription(
+        [
+            *declared(arguments),
+            filter_node(
+                [value['config'], time], namespace=value['namespace'], remappings=remappings
+            ),
+            Node(
+                package='rviz2',
+                executable='rviz2',
+                namespace=value['namespace'],
+                arguments=['-d', value['rviz_config']],
+                parameters=[time],
+                # A robot in a namespace has its transforms there, as those of Nav2 do.
+                remappings=[*remappings, ('/tf', 'tf'), ('/tf_static', 'tf_static')],
+                condition=IfCondition(value['rviz']),
+            ),
+        ]
+    )
