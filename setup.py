@@ -20,6 +20,7 @@ COMMANDS = {
     'replay_node': 'nodes.replay_node',
     'record_node': 'nodes.record_node',
     'convert': 'offline.convert',
+    'parameters': 'offline.parameters',
     'demo': 'offline.demo',
 }
 

@@ -174,7 +174,7 @@ def from_flat(cls: type[T], values: Mapping[str, Any], prefix: str = '') -> T:
         try:
             return cls(**arguments)
         except ConfigurationError as error:
-            problems.append(str(error))
+            problems.append(f'{prefix[:-1]}: {error}' if prefix else str(error))
     raise ConfigurationError('\n'.join(problems))
 
 
@@ -221,6 +221,19 @@ def matches(pattern: str, node: str) -> bool:
     return re.fullmatch(''.join(names), node) is not None
 
 
+def read_yaml(path: str | Path) -> Mapping[str, Any]:
+    """Read a YAML file of mappings; raises :class:`ConfigurationError` where it is none."""
+    with open(path, encoding='utf-8') as file:
+        try:
+            tree = yaml.safe_load(file)
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            text = ' '.join(str(error).split())
+            raise ConfigurationError(f'{path} is not YAML: {text}') from error
+    if not isinstance(tree, Mapping):
+        raise ConfigurationError(f'{path} holds no parameters (expected `/**: ros__parameters:`)')
+    return tree
+
+
 def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
     """Read the parameters that a ROS parameter file gives to a node, as {dotted name: value}.
 
@@ -238,13 +251,7 @@ def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
     ConfigurationError
         When the file is no parameter file or holds nothing for this node.
     """
-    with open(path, encoding='utf-8') as file:
-        try:
-            tree = yaml.safe_load(file)
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f'{path} is not YAML: {error}') from error
-    if not isinstance(tree, Mapping):
-        raise ConfigurationError(f'{path} holds no parameters (expected `/**: ros__parameters:`)')
+    tree = read_yaml(path)
     full_name = '/' + node.strip('/')
     found = [(key, given) for key, given in sections(tree) if matches(key, full_name)]
     if not found:

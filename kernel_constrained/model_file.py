@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model files: a JSON header and arrays in one npz, replaced whole or not at all."""
 
+import glob
 import json
 import os
 import tempfile
+import time
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 VERSION = 3
+
+# How the name ends of a file that is being written.
+PART = '.part'
+
+# Seconds after which a file that was begun to be written is one whose writer was killed.
+ABANDONED_AFTER = 60.0
 
 
 class ModelFileError(ValueError):
@@ -27,13 +36,22 @@ def _umask() -> int:
     return mask
 
 
+def _remove_leftovers(path: Path) -> None:
+    """Remove what writers of ``path`` left that were killed; a young file may be being written."""
+    for leftover in path.parent.glob(f'.{glob.escape(path.name)}.*{PART}'):
+        with suppress(OSError):
+            if time.time() - leftover.stat().st_mtime > ABANDONED_AFTER:
+                leftover.unlink()
+
+
 def write(
     path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
 ) -> None:
     """Write a model of ``kind``; whoever reads meanwhile sees the old file or the new one."""
     path = Path(path)
     text = json.dumps({'kind': kind, 'version': VERSION, **header})
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
+    _remove_leftovers(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.', suffix=PART)
     try:
         with os.fdopen(handle, 'wb') as file:
             np.savez(file, allow_pickle=False, header=np.array(text), **arrays)

@@ -6,7 +6,7 @@ from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from kernel_constrained.nodes.launching import config_file, declared, filter_node, MODEL
+from kernel_constrained.nodes.launching import config_file, declared, filter_node
 from launch import LaunchDescription
 
 TOPICS = {
@@ -22,7 +22,7 @@ def generate_launch_description():
         'config': (config_file('filter.yaml'), 'parameters of the filter (a YAML file)'),
         'namespace': ('', 'namespace of the nodes and of every relative topic'),
         **TOPICS,
-        **MODEL,
+        'model': ('', 'model file: to go on with, if it is there, and to save to at the end'),
         'use_sim_time': ('false', 'true to take the time from /clock'),
         'rviz': ('false', 'true to start RViz (package rviz2)'),
         'rviz_config': (config_file('filter.rviz'), 'what RViz shows'),
@@ -33,9 +33,7 @@ def generate_launch_description():
     return LaunchDescription(
         [
             *declared(arguments),
-            filter_node(
-                [value['config'], time], namespace=value['namespace'], remappings=remappings
-            ),
+            # RViz first: where it is not installed, launch ends here with nothing left running.
             Node(
                 package='rviz2',
                 executable='rviz2',
@@ -45,6 +43,12 @@ def generate_launch_description():
                 # A robot in a namespace has its transforms there, as those of Nav2 do.
                 remappings=[*remappings, ('/tf', 'tf'), ('/tf_static', 'tf_static')],
                 condition=IfCondition(value['rviz']),
+            ),
+            filter_node(
+                [value['config'], time],
+                go_on=True,
+                namespace=value['namespace'],
+                remappings=remappings,
             ),
         ]
     )

@@ -258,7 +258,7 @@ def test_what_a_class_refuses_as_a_whole_is_one_of_the_problems():
     with pytest.raises(ConfigurationError) as caught:
         from_flat(Outer, {'interval.low': 2, 'count': -1})
     assert str(caught.value).splitlines() == [
-        'high must exceed low',
+        'interval: high must exceed low',
         'count must be an integer of at least 0 (got -1)',
     ]
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-EXECUTABLES = ('filter_node', 'replay_node', 'record_node', 'convert', 'demo')
+EXECUTABLES = ('filter_node', 'replay_node', 'record_node', 'convert', 'parameters', 'demo')
 CONFIG = sorted(path.name for path in (REPOSITORY / 'config').iterdir())
 LAUNCH = sorted(path.name for path in (REPOSITORY / 'launch').glob('*.launch.py'))
 

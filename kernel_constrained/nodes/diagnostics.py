@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diagnostics as REP-107 has them: once a second, and at once when the level changes."""
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,6 +11,9 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from kernel_constrained.nodes.qos import RESULTS
+
+# Seconds between two looks at the level.
+LOOK_PERIOD = 0.1
 
 OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 ERROR, STALE = DiagnosticStatus.ERROR, DiagnosticStatus.STALE
@@ -30,7 +34,7 @@ class Diagnostics:
     node
         Whose status it is.
     level
-        Called with each :meth:`update`: cheap.
+        Called by :meth:`update`, ten times a second at most.
     values
         Called for the figures and counts, when they are published.
     """
@@ -41,13 +45,18 @@ class Diagnostics:
         self._node, self._read_level, self._read_values = node, level, values
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', RESULTS)
         self._level: bytes | None = None
+        self._next_look = 0.0
         # Steady: a simulated clock that stands still must not silence the diagnostics.
         self._timer = node.create_timer(
             1.0, self.publish, clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
 
     def update(self) -> None:
-        """Publish at once where the level has changed."""
+        """Publish where the level has changed; looks at it every tenth of a second at most."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_PERIOD
         level = self._read_level()
         if level.level != self._level:
             self._send(level)

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from geometry_msgs.msg import PoseWithCovarianceStamped
 from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Float64
 from std_srvs.srv import SetBool, Trigger
 
 from kernel_constrained.nodes import diagnostics
+from kernel_constrained.nodes.diagnostics import LOOK_PERIOD
 from kernel_constrained.nodes.managed import ManagedNode
 from kernel_constrained.nodes.messages import (
-    fill_estimate,
+    EstimateMessage,
     INPUT_TYPES,
     pose_of,
     POSE_TYPES,
@@ -47,7 +47,9 @@ class FilterNode(ManagedNode):
         self._frames: dict[str, str] = {}
         self._mounting: TransformMounting | None = None
         self._saver, self._saved = Saver(), 0
-        self._cvar, self._not_finite = 0.0, False
+        self._not_finite = False
+        self._heard: set[str] = set()
+        self._next_look = 0.0
         self._violated_since: float | None = None
         super().__init__('filter_node', FilterNodeConfig, **arguments)
 
@@ -62,6 +64,7 @@ class FilterNode(ManagedNode):
         ):
             self.filter.restore(path)
             self.get_logger().info(f'goes on with {self.filter.samples} samples of {path}')
+        self._saved, self._not_finite = self.filter.samples, False
         if self.config.mounting.source == 'tf':
             self._mounting = TransformMounting(self, self.config.mounting.base_frame)
         self._autosave = self.create_timer(
@@ -81,12 +84,14 @@ class FilterNode(ManagedNode):
     def connect(self) -> list[Any]:
         """Create publishers, then subscribe."""
         self._estimates = self.create_publisher(PoseWithCovarianceStamped, 'estimate', RESULTS)
+        self._message = EstimateMessage(self.filter.target.components)
         self._figures = {
             name: self.create_publisher(Float64, f'~/{name}', RECORDING) for name in FIGURES
         }
         kind = self.config.input.type
-        self.listen('pose', POSE_TYPES[self.config.pose.type], self._use_pose)
+        # Scans first: of two that wait, the executor takes the scan, and its estimate is not late.
         self.listen(kind, INPUT_TYPES[kind], self._use_scan)
+        self.listen('pose', POSE_TYPES[self.config.pose.type], self._use_pose)
         return [self._estimates, *self._figures.values()]
 
     def reconfigure(self, config: FilterNodeConfig) -> None:
@@ -133,15 +138,14 @@ class FilterNode(ManagedNode):
             raise Unusable('wrong frame', f'{frame!r} where {expected!r} is expected')
 
     def _publish_estimate(self, stamp: Any, estimate: Estimate) -> None:
-        if not np.isfinite(estimate.mean).all():
+        if not math.isfinite(estimate.mean.sum()):
             self._not_finite = True
             raise Unusable('estimate not finite', f'{estimate.mean}')
         if not self.config.publish.estimate:
             return
-        message = PoseWithCovarianceStamped()
-        message.header.stamp = stamp
-        message.header.frame_id = self._estimate_frame
-        fill_estimate(message, self.filter.target.components, estimate.mean, estimate.covariance)
+        message = self._message.fill(
+            stamp, self._estimate_frame, estimate.mean, estimate.covariance
+        )
         self._estimates.publish(message)
 
     @property
@@ -155,20 +159,24 @@ class FilterNode(ManagedNode):
     def _learn(self) -> None:
         """Learn what has become complete, and publish the figures of it."""
         for learned in self.filter.learn():
-            self._cvar = self.filter.cvar()
             self._publish_figures(learned)
 
     def _publish_figures(self, learned: Learned) -> None:
         learner = self.filter.learner
         self._publish_figure('loss', lambda: learned.loss)
-        self._publish_figure('cvar', lambda: self._cvar)
+        self._publish_figure('cvar', self.filter.cvar)
         self._publish_figure('violation', lambda: self._violation)
         self._publish_figure('dual_variable', lambda: learner.dual_variable_)
         self._publish_figure('model_order', lambda: float(learner.model_order_))
 
     def _publish_figure(self, name: str, value: Callable[[], float]) -> None:
         """Publish a figure if someone listens; else it is not even computed."""
-        if self.config.publish.figures and self._figures[name].get_subscription_count():
+        now = time.monotonic()
+        if now >= self._next_look:  # asking the middleware each time costs more than a figure
+            self._next_look = now + LOOK_PERIOD
+            heard = self._figures.items() if self.config.publish.figures else ()
+            self._heard = {one for one, output in heard if output.get_subscription_count()}
+        if name in self._heard:
             self._figures[name].publish(Float64(data=value()))
 
     # -- services ---------------------------------------------------------------------------
@@ -189,7 +197,8 @@ class FilterNode(ManagedNode):
 
     def _save_in_background(self) -> None:
         """Save what was learned by now, while messages come."""
-        if self.filter.samples == self._saved:
+        nothing_new = self.filter.samples == self._saved and not self._saver.failed
+        if nothing_new or self._saver.busy:
             return
         self._saved = self.filter.samples
         header, arrays = self.filter.to_parts()
@@ -203,6 +212,7 @@ class FilterNode(ManagedNode):
 
     def _load(self) -> str:
         self.filter.restore(self._model_path())
+        self._not_finite = False
         return f'loaded {self._model_path().resolve()}'
 
     def _model_path(self) -> Path:
@@ -212,7 +222,7 @@ class FilterNode(ManagedNode):
 
     def _reset(self) -> str:
         self.filter.reset()
-        self._frames, self._cvar, self._not_finite = {}, 0.0, False
+        self._frames, self._not_finite = {}, False
         return 'forgot everything that was learned'
 
     def _set_learning(self, request: Any) -> str:
@@ -222,7 +232,7 @@ class FilterNode(ManagedNode):
     @property
     def _violation(self) -> float:
         """Violation as of the newest sample; NaN without a constraint."""
-        return self._over_tolerance(self._cvar)
+        return self._over_tolerance(self.filter.cvar())
 
     def _over_tolerance(self, cvar: float) -> float:
         bound = self.config.learner
@@ -237,7 +247,7 @@ class FilterNode(ManagedNode):
         return {
             'samples learned': self.filter.samples,
             'model order': learner.model_order_,
-            'cvar': self._cvar,
+            'cvar': self.filter.cvar(),
             'violation': self._violation,
             'cvar since start': since_start,
             'violation since start': self._over_tolerance(since_start),
@@ -253,7 +263,8 @@ class FilterNode(ManagedNode):
     def level(self) -> diagnostics.Level:
         """Say how the filter is doing, the worst first."""
         if not self.active:
-            return diagnostics.Level(diagnostics.OK, 'inactive')
+            level = diagnostics.ERROR if self.refusal else diagnostics.OK
+            return diagnostics.Level(level, self.refusal or 'inactive')
         limits, kind = self.config.diagnostics, self.config.input.type
         silence = self.inputs[kind].silent_for
         if self._not_finite:
@@ -277,7 +288,8 @@ class FilterNode(ManagedNode):
 
     def _violation_level(self) -> diagnostics.Level | None:
         """Say how long the constraint has been violated, if it is."""
-        if not self._violation > 0.0:
+        violation = self._violation
+        if not violation > 0.0:
             self._violated_since = None
             return None
         now = time.monotonic()
@@ -287,7 +299,7 @@ class FilterNode(ManagedNode):
             diagnostics.ERROR
             if lasting > self.config.diagnostics.error_after
             else diagnostics.WARN,
-            f'CVaR over its tolerance by {self._violation:.3g} for {lasting:.0f} s',
+            f'CVaR over its tolerance by {violation:.3g} for {lasting:.0f} s',
         )
 
     def _warnings(self) -> Iterator[str]:
@@ -297,6 +309,8 @@ class FilterNode(ManagedNode):
         for entry in self.inputs.values():
             if entry.incompatible and not self.received[entry.topic]:
                 yield entry.incompatible
+            if time.monotonic() - entry.last_loss < self.config.diagnostics.stale_after:
+                yield f'{entry.lost} messages on {entry.topic} came faster than they were read'
         if self._saver.failed:
             yield f'model {self._saver.outcome}'
         if time.monotonic() - self.last_drop < self.config.diagnostics.stale_after:

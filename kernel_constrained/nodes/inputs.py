@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subscriptions that know why nothing comes."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
 
 from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.qos import qos_policy_name_from_kind
 
+from kernel_constrained.configuration import ConfigurationError
 from kernel_constrained.nodes.qos import overridable, SENSOR_DATA
 
 
@@ -27,12 +30,19 @@ class Input:
     callback
         Called with each message.
 
+    Raises
+    ------
+    ConfigurationError
+        Where a QoS override is not allowed.
+
     Attributes
     ----------
     last : float
         ``time.monotonic()`` of the newest message, at first of the subscription.
     lost : int
-        Messages that the middleware says it lost.
+        Messages that were sent and never read, by the sequence numbers of a single publisher.
+    last_loss : float
+        ``time.monotonic()`` of the newest of them.
     incompatible : str
         What is incompatible about a publisher's QoS; empty where nothing is.
     """
@@ -42,15 +52,21 @@ class Input:
     ) -> None:
         self.node, self.topic = node, topic
         self.last = time.monotonic()
-        self.lost = 0
+        self.lost, self.last_loss = 0, -math.inf
+        self._callback = callback
+        self._sequence = 0
         self.incompatible = ''
-        self._subscription = node.create_subscription(
-            message_type, topic, callback, SENSOR_DATA,
-            qos_overriding_options=overridable(),
-            event_callbacks=SubscriptionEventCallbacks(
-                incompatible_qos=self._on_incompatible_qos, message_lost=self._on_message_lost
-            ),
-        )  # fmt: skip
+        events = SubscriptionEventCallbacks(incompatible_qos=self._on_incompatible_qos)
+        try:
+            self._subscription = node.create_subscription(
+                message_type, topic, self._receive, SENSOR_DATA,
+                qos_overriding_options=overridable(), event_callbacks=events,
+            )  # fmt: skip
+        except (RuntimeError, ParameterException) as error:
+            raise ConfigurationError(
+                f'cannot subscribe to {node.resolve_topic_name(topic)} with the '
+                f'qos_overrides that were given: {error}'
+            ) from error
 
     @property
     def silent_for(self) -> float:
@@ -61,7 +77,7 @@ class Input:
         """Return what diagnostics say of the input: losses, and where ``not heard`` why."""
         found: dict[str, Any] = {}
         if self.lost:
-            found[f'lost by the middleware: {self.topic}'] = self.lost
+            found[f'lost before they were read: {self.topic}'] = self.lost
         if not heard:
             found[f'no message on: {self.topic}'] = self.why_silent()
         return found
@@ -97,5 +113,12 @@ class Input:
         )
         self.node.get_logger().warning(self.incompatible)
 
-    def _on_message_lost(self, event: Any) -> None:
-        self.lost = event.total_count
+    def _receive(self, message: Any, info: Any) -> None:
+        """Look for gaps in the publisher's sequence numbers, then hand the message on."""
+        sequence = info['publication_sequence_number'] or 0
+        missing = sequence - self._sequence - 1
+        if missing > 0 and self._sequence and self._subscription.get_publisher_count() == 1:
+            self.lost += missing
+            self.last_loss = time.monotonic()
+        self._sequence = sequence
+        self._callback(message)

@@ -36,13 +36,15 @@ def declared(arguments: dict[str, tuple[str, str]]) -> list[DeclareLaunchArgumen
     ]
 
 
-def filter_node(parameters: list[Any], **options: Any) -> OpaqueFunction:
+def filter_node(parameters: list[Any], go_on: bool = False, **options: Any) -> OpaqueFunction:
     """Start the filter; it saves to the file of argument ``model`` where one is given.
 
     Parameters
     ----------
     parameters
         Parameter files and dictionaries; those of ``model`` come after them.
+    go_on
+        Whether to begin with the model in the file, if there is one.
     options
         Of the ``Node`` action.
     """
@@ -52,6 +54,7 @@ def filter_node(parameters: list[Any], **options: Any) -> OpaqueFunction:
         model = {
             'model.path': ParameterValue(path, value_type=str),
             'model.save_at_end': True,
+            'model.load_at_start': 'if_present' if go_on else 'never',
         }
         given = [*parameters, model] if path else parameters
         return [
@@ -93,7 +96,7 @@ def replay_description(data: str, arguments: dict[str, tuple[str, str, str]]) ->
     end = OnProcessExit(target_action=replay_node, on_exit=[EmitEvent(event=Shutdown())])
     return LaunchDescription(
         [
-            *declared({name: (*rest,) for name, (_, *rest) in arguments.items()} | others),
+            *declared({name: given[1:] for name, given in arguments.items()} | others),
             filter_node([LaunchConfiguration('filter_config')]),
             replay_node,
             RegisterEventHandler(end),

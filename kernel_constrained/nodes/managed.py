@@ -40,6 +40,8 @@ class ManagedNode(LifecycleNode):
         Messages of each input; what was not used was dropped.
     dropped : Counter
         The same by ``input: reason``.
+    refusal : str
+        Why the node could not be activated, if it could not.
     """
 
     def __init__(self, name: str, config_class: type, **arguments: Any) -> None:
@@ -50,12 +52,14 @@ class ManagedNode(LifecycleNode):
         self.used: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
         self.last_drop = -math.inf
+        self.refusal = ''
         self.inputs: dict[str, Input] = {}
         self._offered: list[Any] = []
         self._outputs: list[Any] = []
         self._built = False
         self._diagnostics: Diagnostics | None = None
         self._processed: Any = None
+        self._answer = Header()
         change_at_runtime(self, config_class, self._change)
         if self.config.autostart:
             started = self.trigger_configure() == TransitionCallbackReturn.SUCCESS
@@ -115,7 +119,8 @@ class ManagedNode(LifecycleNode):
         except Exception as error:
             self._drop(kind, f'internal error {type(error).__name__}', traceback.format_exc())
         if self._processed is not None:
-            self._processed.publish(Header(stamp=message.header.stamp, frame_id=kind))
+            self._answer.stamp, self._answer.frame_id = message.header.stamp, kind
+            self._processed.publish(self._answer)
         if self._diagnostics is not None:
             self._diagnostics.update()
 
@@ -165,18 +170,20 @@ class ManagedNode(LifecycleNode):
         try:
             self._outputs = self.connect()
         except Exception as error:
-            self._refuse('activate', error)
+            self.refusal = self._refuse('activate', error)
             self._disconnect()
             return TransitionCallbackReturn.FAILURE
         self._processed = self.create_publisher(Header, '~/processed', ANSWERS)
         self._outputs.append(self._processed)
+        self.refusal = ''
         return super().on_activate(state)
 
-    def _refuse(self, transition: str, error: Exception) -> None:
-        """Say why a transition fails: in a line, or for a fault of ours by its traceback."""
+    def _refuse(self, transition: str, error: Exception) -> str:
+        """Log why a transition fails: in a line, or for a fault of ours by its traceback."""
         expected = isinstance(error, OSError | ValueError)
         text = str(error) if expected else traceback.format_exc()
         self.get_logger().error(f'cannot {transition}: {text}')
+        return f'cannot {transition}: {error}'
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop listening and publishing; what was learned stays."""

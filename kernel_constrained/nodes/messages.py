@@ -88,9 +88,7 @@ UNKNOWN = 1e6
 ANY_HEADING = math.pi**2 / 3.0
 
 
-def with_heading(
-    components: tuple[str, ...], mean: Array, covariance: Array
-) -> tuple[tuple[str, ...], Array, Array]:
+def with_heading(mean: Array, covariance: Array) -> tuple[Array, Array]:
     """Turn cosine and sine, the last two components, into the yaw that they point to.
 
     Its variance is propagated to first order, and is at most that of any heading.
@@ -103,26 +101,48 @@ def with_heading(
     jacobian[:-1, :-2] = np.eye(count - 1)
     variance = float(to_yaw @ covariance[-2:, -2:] @ to_yaw)
     jacobian[-1, -2:] = to_yaw * min(1.0, math.sqrt(ANY_HEADING / max(variance, 1e-300)))
-    return (
-        (*components[:-2], 'yaw'),
-        np.append(mean[:-2], math.atan2(sine, cosine)),
-        jacobian @ covariance @ jacobian.T,
-    )
+    yaw = math.atan2(sine, cosine)
+    return np.append(mean[:-2], yaw), jacobian @ covariance @ jacobian.T
 
 
-def fill_estimate(
-    message: PoseWithCovarianceStamped, components: tuple[str, ...], mean: Array, covariance: Array
-) -> None:
-    """Write an estimate into a message; cosine and sine of a yaw as a normalised quaternion."""
-    if 'cos_yaw' in components:
-        components, mean, covariance = with_heading(components, mean, covariance)
-    values = np.zeros(6)
-    matrix = np.diag([UNKNOWN, UNKNOWN, 0.0, 0.0, 0.0, UNKNOWN])
-    places = [PLACES[name] for name in components]
-    values[places] = mean
-    matrix[np.ix_(places, places)] = covariance
-    pose = message.pose.pose
-    pose.position.x, pose.position.y, pose.position.z = values[:3].tolist()
-    q = pose.orientation
-    q.x, q.y, q.z, q.w = quaternion_from_yaw(float(values[5]))
-    message.pose.covariance = matrix.ravel()
+class EstimateMessage:
+    """One message that estimates are written into, one after the other.
+
+    Parameters
+    ----------
+    components
+        What the numbers of an estimate are.
+    """
+
+    def __init__(self, components: tuple[str, ...]) -> None:
+        self.components = components
+        self.message = PoseWithCovarianceStamped()
+        self._heading = 'cos_yaw' in components
+        named = (*components[:-2], 'yaw') if self._heading else components
+        places = np.array([PLACES[name] for name in named])
+        self._places = places
+        self._entries = (6 * places[:, None] + places[None, :]).ravel()
+        self._values = np.zeros(6)
+        self._covariance = np.diag([UNKNOWN, UNKNOWN, 0.0, 0.0, 0.0, UNKNOWN]).ravel()
+
+    def fill(self, stamp: Any, frame_id: str, mean: Array, covariance: Array) -> Any:
+        """Write an estimate; cosine and sine of a yaw as a normalised quaternion.
+
+        Returns
+        -------
+        geometry_msgs.msg.PoseWithCovarianceStamped
+            The message, which the next call overwrites.
+        """
+        if self._heading:
+            mean, covariance = with_heading(mean, covariance)
+        self._values[self._places] = mean
+        self._covariance[self._entries] = covariance.ravel()
+        message = self.message
+        message.header.stamp, message.header.frame_id = stamp, frame_id
+        pose = message.pose.pose
+        x, y, z, _, _, yaw = self._values.tolist()
+        pose.position.x, pose.position.y, pose.position.z = x, y, z
+        q = pose.orientation
+        q.x, q.y, q.z, q.w = quaternion_from_yaw(yaw)
+        message.pose.covariance = self._covariance
+        return message

@@ -4,7 +4,8 @@
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
@@ -51,6 +52,11 @@ def descriptor(metadata: Mapping[str, Any]) -> ParameterDescriptor:
     return result
 
 
+def parameter_files(arguments: Sequence[str]) -> list[str]:
+    """Return the parameter files that a command line names."""
+    return [path for option, path in pairwise(arguments) if option == '--params-file']
+
+
 def declare(node: Node, cls: type[T]) -> T:
     """Declare every parameter of a configuration class and return the configuration.
 
@@ -60,9 +66,8 @@ def declare(node: Node, cls: type[T]) -> T:
         With a line for each override that is unknown or not allowed, or where a parameter file
         on the command line holds nothing for this node: it would be ignored silently.
     """
-    for before, path in zip(sys.argv, sys.argv[1:]):
-        if before == '--params-file':
-            read_parameter_file(path, node.get_fully_qualified_name())
+    for path in parameter_files(sys.argv):
+        read_parameter_file(path, node.get_fully_qualified_name())
     overrides = node._parameter_overrides
     given = {
         name: parameter.value

@@ -133,7 +133,12 @@ class ReplayNode(Node):
         )  # fmt: skip
         self.destroy_timer(self._timer)
         self._timer = self.create_timer(1.0, self._tick, clock=self._steady)
-        self._advance()
+        if self.config.clock and self._next() and self._pending is not None:
+            # A consumer on simulated time takes nothing before its first /clock.
+            self._publish_time(self._pending.stamp)
+            self._wake_in(SETTLE)
+        else:
+            self._advance()
 
     # -- playing ----------------------------------------------------------------------------
 
@@ -195,9 +200,7 @@ class ReplayNode(Node):
 
     def _publish(self, message: Message) -> None:
         if self.config.clock:
-            stamp = ClockMessage()
-            stamp.clock.sec, stamp.clock.nanosec = divmod(message.stamp, 1_000_000_000)
-            self._time.publish(stamp)
+            self._publish_time(message.stamp)
         self._outputs[message.topic].publish(message.data)
         self._pace.sent()
         self.published[message.topic] += 1
@@ -207,6 +210,11 @@ class ReplayNode(Node):
                 message.topic, header_stamp(message.data), time.monotonic()
             )
             self._wake_in(1.0)
+
+    def _publish_time(self, stamp: int) -> None:
+        time_ = ClockMessage()
+        time_.clock.sec, time_.clock.nanosec = divmod(stamp, 1_000_000_000)
+        self._time.publish(time_)
 
     # -- ending -----------------------------------------------------------------------------
 

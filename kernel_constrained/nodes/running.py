@@ -16,7 +16,8 @@ from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedE
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 
-from kernel_constrained.configuration import ConfigurationError, fields
+from kernel_constrained.configuration import ConfigurationError, fields, read_yaml
+from kernel_constrained.nodes.parameters import parameter_files
 
 
 def make_executor(kind: str) -> Executor:
@@ -88,7 +89,15 @@ def spin_once(executor: Executor, node: Any) -> None:
 
 
 def start_middleware(args: Any) -> None:
-    """Initialise rclpy; what it cannot read on the command line is a configuration error."""
+    """Initialise rclpy; what it cannot read on the command line is a configuration error.
+
+    Parameter files are looked at first: what rclpy says of one that it cannot read is no help.
+    """
+    for path in parameter_files(sys.argv if args is None else args):
+        try:
+            read_yaml(path)
+        except OSError as error:
+            raise ConfigurationError(f'{path} cannot be read: {error.strerror}') from error
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:

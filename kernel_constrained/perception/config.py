@@ -156,7 +156,11 @@ class LearnerConfig:
     """The learner, on inputs and targets of order one."""
 
     kernel: str = parameter('gaussian', 'kernel', choices=('gaussian', 'polynomial'))
-    bandwidth: float = parameter(3.5, 'width of the Gaussian kernel', low=1e-6)
+    bandwidth: float = parameter(
+        3.5,
+        'width of the Gaussian kernel on scaled inputs, about 0.7 sqrt(their number)',
+        low=1e-6,
+    )
     degree: int = same_as(attrs.fields(Polynomial).degree)
     offset: float = same_as(attrs.fields(Polynomial).offset)
     constrained: bool = parameter(True, 'whether the tail of the loss is bounded')
@@ -240,7 +244,7 @@ class NodeMountingConfig(MountingConfig):
 class ModelConfig:
     """The model file."""
 
-    path: str = parameter('', 'model file of ~/save and ~/load, empty for none')
+    path: str = parameter('', 'model file of ~/save, ~/load and of what follows, empty for none')
     load_at_start: str = parameter(
         'never', 'whether to begin with the model in the file',
         choices=('never', 'if_present', 'always'),
@@ -263,7 +267,7 @@ class ModelConfig:
 
 @attrs.frozen
 class PublishConfig:
-    """What the node publishes; all of it only while someone listens."""
+    """What the node publishes; figures only while someone listens."""
 
     estimate: bool = parameter(True, 'whether estimates are published', runtime=True)
     figures: bool = parameter(
@@ -291,7 +295,11 @@ class FilterNodeConfig(FilterConfig):
         '', "frame of the estimate, empty for the trusted pose's (for a motion, the scan's)"
     )
     autostart: bool = parameter(True, 'whether the node configures and activates itself')
-    executor: str = parameter('single', 'executor', choices=('single', 'events'))
+    executor: str = parameter(
+        'single',
+        'rclpy executor; events takes less of the processor',
+        choices=('single', 'events'),
+    )
     input: InputConfig = group(InputConfig)
     mounting: NodeMountingConfig = group(NodeMountingConfig)
     pose: NodePoseConfig = group(NodePoseConfig)

@@ -117,7 +117,9 @@ def place_beams(
                 ahead = x + value * math.cos(bearing)
                 left = y + value * math.sin(bearing)
                 value, bearing = math.hypot(ahead, left), math.atan2(left, ahead)
-            placed[0, valid] = (bearing - bearing_min + EDGE) % TURN
+            place = bearing - bearing_min + EDGE
+            place -= TURN * math.floor(place / TURN)
+            placed[0, valid] = place if 0.0 <= place < TURN else 0.0
             placed[1, valid] = min(value, far)
             valid += 1
     return placed[:, :valid]

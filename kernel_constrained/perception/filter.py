@@ -36,6 +36,9 @@ UNKNOWN_VARIANCE = 1e6
 # Pairs after which scaling and spread are looked at first, and then every so many.
 FIRST_LOOKS, LOOK_EVERY = (10, 25), 50
 
+# Pairs that are learned again by another scaling: few, for messages wait meanwhile.
+RELEARNED = 200
+
 # An input's scale is at least this, and at least this share of the root mean square of all: what
 # hardly changes is mostly noise.
 SMALLEST_SCALE, SMALLEST_SHARE = 0.02, 1.0
@@ -186,9 +189,7 @@ class ScanFilter:
         self._previous_scan = (stamp, values)
         if inputs is None or mean is None:
             return None
-        scale = self.target.scale
-        covariance = self._covariance(inputs, support) * np.outer(scale, scale)
-        return Estimate(stamp, mean, covariance)
+        return Estimate(stamp, mean, self._covariance(inputs, support) * self.target.scale_squared)
 
     def pose(self, stamp: int, pose: Pose) -> None:
         """Take a trusted pose; raises :class:`Unusable` for a stamp out of order."""
@@ -233,24 +234,19 @@ class ScanFilter:
         _, inputs, mean, support = pair.scan
         assert inputs is not None
         assert mean is not None
-        residual = self.target.normalised(mean, cut=False) - self.target.normalised(quantity)
+        target = self.target.normalised(quantity)
+        residual = self.target.normalised(mean, cut=False) - target
         loss = float(residual @ residual)
         self.losses.add(loss)
         self._recent.add(inputs, quantity, residual, support)
         if self.learning:
-            self._fit(inputs, quantity)
+            self.learner.partial_fit(self.scaling.scaled(inputs)[None], target[None])
             self.samples += 1
         if self._recent.count in FIRST_LOOKS or self._recent.count % LOOK_EVERY == 0:
             if self.learning:
                 self._look_at_scaling()
             self._look_at_spread()
         return Learned(pair.stamp, mean - quantity, loss)
-
-    def _fit(self, inputs: Array, quantity: Array) -> None:
-        """Learn one sample, in SI units."""
-        self.learner.partial_fit(
-            self.scaling.scaled(inputs)[None], self.target.normalised(quantity)[None]
-        )
 
     # -- scaling ----------------------------------------------------------------------------
 
@@ -273,19 +269,20 @@ class ScanFilter:
         self._spread = targets.T @ targets / len(targets)
 
     def _learn_anew(self, scaling: Scaling, range_: Scaling) -> None:
-        """Learn the recent pairs by another scaling; of those before, what the function says."""
-        inputs, quantities = self._recent.inputs, self._recent.quantities
-        order = self._recent.order
-        samples = list(zip(inputs[order], quantities[order]))
-        if self.samples > len(samples) and self.learner.model_order_ > 0:
+        """Learn the newest pairs by another scaling; of those before, what the function says."""
+        newest = self._recent.order[-RELEARNED:]
+        inputs, quantities = self._recent.inputs[newest], self._recent.quantities[newest]
+        if self.samples > len(newest) and self.learner.model_order_ > 0:
             atoms = self.learner.dictionary_
-            values = self.learner.predict(atoms)
-            samples[:0] = zip(self.scaling.original(atoms), self.target.denormalised(values))
+            values = self.target.denormalised(self.learner.predict(atoms))
+            inputs = np.concatenate([self.scaling.original(atoms), inputs])
+            quantities = np.concatenate([values, quantities])
         self.scaling, self.target.range = scaling, range_
         self.learner = self.config.learner.build()
-        for sample in samples:
+        targets = self.target.normalised(quantities)
+        for x, y in zip(scaling.scaled(inputs), targets):
             with suppress(DivergenceError):
-                self._fit(*sample)
+                self.learner.partial_fit(x[None], y[None])
 
     def reconfigure(self, config: FilterConfig) -> None:
         """Take the run-time parameters of a configuration; they are the learner's.

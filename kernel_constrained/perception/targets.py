@@ -33,6 +33,8 @@ class Target:
         What the numbers of a quantity are.
     scale : (components,)
         Units of the loss: ``position_scale`` and ``yaw_scale``.
+    scale_squared : (components, components)
+        From a covariance in scales to SI units.
     range : Scaling
         Where quantities lie: its middle is the target's zero, and what is ``clip`` of its scales
         away is cut off. Given by the configuration, or learned.
@@ -44,6 +46,7 @@ class Target:
         self.components = HEADING if heading else COMPONENTS.get(config.type, (config.axis,))
         angular = ['yaw' in name for name in self.components]
         self.scale = np.where(angular, config.yaw_scale, config.position_scale)
+        self.scale_squared = np.outer(self.scale, self.scale)
         offset = np.zeros(len(self.components))
         if not angular[0]:
             offset[0] = config.position_offset
@@ -68,14 +71,24 @@ class Target:
             raise ValueError('motion needs the pose at the previous scan')
         return np.array(motion_between(previous, pose))
 
+    @property
+    def range(self) -> Scaling:
+        """Where quantities lie."""
+        return self._range
+
+    @range.setter
+    def range(self, range_: Scaling) -> None:
+        self._range = range_
+        self._limit = self.config.clip * range_.scale / self.scale
+
     def normalised(self, quantity: Array, cut: bool = True) -> Array:
         """Quantity (..., components) as the learner sees it, by default cut off at ``clip``."""
-        normalised = (quantity - self.range.offset) / self.scale
+        normalised: Array = (quantity - self._range.offset) / self.scale
         if not cut:
             return normalised
-        limit = self.config.clip * self.range.scale / self.scale
-        return np.clip(normalised, -limit, limit)
+        cut_off: Array = np.minimum(np.maximum(normalised, -self._limit), self._limit)
+        return cut_off
 
     def denormalised(self, output: Array) -> Array:
         """Learner's output (..., components) in SI units."""
-        return output * self.scale + self.range.offset
+        return output * self.scale + self._range.offset

@@ -20,7 +20,7 @@ import numpy as np
 from robot import callbacks, drive, get_stamp, node_in_process, parameters, ROUND, rounds
 from tqdm import tqdm
 
-from kernel_constrained.nodes import filter_node, managed, messages
+from kernel_constrained.nodes import filter_node, messages
 from kernel_constrained.perception.filter import ScanFilter
 
 RATE = 40
@@ -40,8 +40,7 @@ STAGES = {
     'learn: the rest': ('filter.learn',),
     'pose: the rest': ('filter.pose',),
     'cvar of the newest losses': ('filter.cvar',),
-    'estimate: making and filling': ('nodes.PoseWithCovarianceStamped', 'nodes.fill_estimate'),
-    'making ~/processed': ('managed.Header',),
+    'estimate: filling the message': ('node._message.fill',),
     'diagnostics: the level': ('node._diagnostics.update',),
 }
 
@@ -89,7 +88,6 @@ def instrument(node, stages):
     """Put timers around all that is there of :data:`STAGES`; return the timed callbacks."""
     owners = {
         'nodes': filter_node,
-        'managed': managed,
         'node': node,
         'filter': node.filter,
         'learner': type(node.filter.learner),  # the class: a filter may begin a new one

@@ -3,6 +3,7 @@
 """The robot that the benchmarks of the filter node drive: its room, its messages, its settings."""
 
 import array
+import itertools
 import math
 import os
 from contextlib import contextmanager
@@ -163,5 +164,10 @@ def node_in_process(make=FilterNode, arguments=None):
 
 
 def callbacks(node):
-    """Return {topic: callback}: what an executor calls with each message."""
-    return {s.topic_name.lstrip('/'): s.callback for s in node.subscriptions}
+    """Return {topic: callback}: what an executor calls with each message, in sequence."""
+
+    def numbered(callback):
+        numbers = itertools.count(1)
+        return lambda message: callback(message, {'publication_sequence_number': next(numbers)})
+
+    return {s.topic_name.lstrip('/'): numbered(s.callback) for s in node.subscriptions}

@@ -221,6 +221,59 @@ def test_predicting_before_learning_says_what_to_do():
         learner().predict([[0.0, 0.0]])
 
 
+def naive_support(fitted, x):
+    """Return ``k^T K^-1 k / k(x, x)``, by solving with the Gram matrix of the dictionary."""
+    kernel, atoms = fitted.kernel, fitted.dictionary_
+    gram = kernel(atoms, atoms) + 1e-10 * np.eye(len(atoms))
+    k = kernel(atoms, x)
+    return np.sum(k * np.linalg.solve(gram, k), axis=0) / np.diag(kernel(x, x))
+
+
+@pytest.mark.parametrize('kernel', [Gaussian(0.3), Polynomial(3, 1.0)])
+@pytest.mark.parametrize('outputs', [None, 3])
+@VARIANTS
+def test_support_is_the_share_of_the_kernel_function_within_the_span(variant, outputs, kernel):
+    x, y = stream(300, outputs=outputs)
+    fitted = learner(kernel=kernel, step_size=0.002, **variant).partial_fit(x, y)
+    points = np.vstack([x[:50], 3.0 * x[:50], np.zeros((1, 2))])
+    values, support = fitted.predict_with_support(points)
+    assert np.array_equal(values, fitted.decision_function(points)), 'bit for bit'
+    assert support == pytest.approx(naive_support(fitted, points), abs=1e-6)
+    assert support.min() >= 0.0
+    assert support.max() <= 1.0
+
+
+@VARIANTS
+def test_support_is_1_at_the_atoms_and_0_far_from_all_of_them(variant):
+    x, y = stream(300)
+    fitted = learner(step_size=0.1, **variant).partial_fit(x, y)
+    _, support = fitted.predict_with_support(fitted.dictionary_)
+    assert support == pytest.approx(np.ones(fitted.model_order_), abs=1e-6)
+    values, support = fitted.predict_with_support([[50.0, 0.0], [0.0, -1e9]])
+    assert support.tolist() == values.tolist() == [0.0, 0.0]
+    _, near = fitted.predict_with_support(fitted.dictionary_[:1] + 0.05)
+    _, further = fitted.predict_with_support([[0.0, 2.0]])
+    assert 1.0 >= near[0] > 0.9 > 0.1 > further[0]
+
+
+def test_support_does_not_depend_on_what_the_values_are():
+    x, y = stream(200)
+    one, other = learner().partial_fit(x, y), learner().partial_fit(x, -7.0 * y)
+    points = x[:20] + 0.2
+    supports = [fitted.predict_with_support(points)[1].tolist() for fitted in (one, other)]
+    assert supports[0] == supports[1]
+
+
+def test_support_is_refused_where_a_prediction_is():
+    with pytest.raises(ValueError, match='call partial_fit before predict'):
+        learner().predict_with_support([[0.0, 0.0]])
+    fitted = learner().partial_fit(*stream(20))
+    with pytest.raises(ValueError, match='X must have 2 columns'):
+        fitted.predict_with_support([[0.0]])
+    with pytest.raises(ValueError, match='holds 1 numbers that are not finite'):
+        fitted.predict_with_support([[0.0, np.nan]])
+
+
 def test_divergence_is_an_error_that_keeps_the_last_finite_state():
     x, y = stream(2000)
     wild = learner(mode='paper', step_size=20.0, constraint=None)

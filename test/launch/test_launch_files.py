@@ -20,23 +20,25 @@ launch_pytest = pytest.importorskip(
 import rclpy  # noqa: E402
 from ament_index_python.packages import get_package_share_directory  # noqa: E402
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped  # noqa: E402
-from launch.actions import IncludeLaunchDescription  # noqa: E402
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription  # noqa: E402
 from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import LaserScan  # noqa: E402
 from std_msgs.msg import Float64  # noqa: E402
 
 from kernel_constrained.perception.filter import ScanFilter  # noqa: E402
-from launch import LaunchDescription  # noqa: E402
+from launch import LaunchContext, LaunchDescription  # noqa: E402
+
+
+def source(name):
+    share = Path(get_package_share_directory('kernel_constrained'))
+    return PythonLaunchDescriptionSource(str(share / 'launch' / name))
 
 
 def included(name, **arguments):
-    path = Path(get_package_share_directory('kernel_constrained')) / 'launch' / name
     return LaunchDescription(
         [
-            IncludeLaunchDescription(
-                PythonLaunchDescriptionSource(str(path)), launch_arguments=arguments.items()
-            ),
+            IncludeLaunchDescription(source(name), launch_arguments=arguments.items()),
             launch_pytest.actions.ReadyToTest(),
         ]
     )
@@ -170,6 +172,13 @@ def test_rviz_gets_the_configuration_the_namespace_and_the_topics(robot, tmp_pat
     assert config.is_file()
     topics = {'scan:=front/scan', 'pose:=/tracker/pose', '/tf:=tf', '/tf_static:=tf_static'}
     assert {'__ns:=/robot', *topics} <= set(given)
+
+
+def test_rviz_is_looked_for_before_the_filter_starts():
+    """Launch ends where rviz2 is not installed, and leaves what it has started running."""
+    description = source('filter.launch.py').get_launch_description(LaunchContext())
+    actions = [a for a in description.entities if not isinstance(a, DeclareLaunchArgument)]
+    assert actions[0].node_package == 'rviz2'
 
 
 @pytest.mark.launch(fixture=robot_with_model)

@@ -33,15 +33,20 @@ def probe(domain):
 
 @pytest.fixture
 def start(domain, tmp_path):
-    """Start nodes: ``start('filter_node', file, **{'a.b': 1})``; none outlives the test."""
+    """Start nodes: ``start('filter_node', file, **{'a.b': 1})``; none outlives the test.
+
+    ``remaps`` are pairs (from, to), ``paths`` are searched for Python modules first.
+    """
     processes = []
 
-    def start(node, file=None, **parameters):
+    def start(node, file=None, remaps=(), paths=(), **parameters):
         command = [node, '--ros-args']
         command += ['--params-file', str(file)] if file else []
+        for old, new in remaps:
+            command += ['-r', f'{old}:={new}']
         for name, value in parameters.items():
             command += ['-p', f'{name}:={str(value).lower() if value is True else value}']
-        processes.append(Process(command, domain, tmp_path))
+        processes.append(Process(command, domain, tmp_path, paths))
         return processes[-1]
 
     yield start

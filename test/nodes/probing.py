@@ -74,15 +74,17 @@ class Probe:
 
 
 class Process:
-    """A node of the package in a process."""
+    """A node of the package in a process; ``paths`` are searched for modules first."""
 
-    def __init__(self, command, domain, folder):
+    def __init__(self, command, domain, folder, paths=()):
         self.log = folder / f'{command[0]}-{time.monotonic_ns()}.log'
         environment = {
             **os.environ,
             'ROS_DOMAIN_ID': str(domain),
             'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-            'PYTHONPATH': os.pathsep.join([str(REPOSITORY), os.environ.get('PYTHONPATH', '')]),
+            'PYTHONPATH': os.pathsep.join(
+                [*map(str, paths), str(REPOSITORY), os.environ.get('PYTHONPATH', '')]
+            ),
         }
         with self.log.open('wb') as output:
             self.process = subprocess.Popen(

@@ -12,8 +12,6 @@ from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from probing import CONFIG, ended_by
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
-from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import LaserScan, Range
 from std_msgs.msg import Float64
@@ -124,71 +122,6 @@ def test_a_second_signal_ends_it_at_once(start):
     process.process.send_signal(signal.SIGINT)
     time.sleep(0.1)
     assert process.end() in (0, 130, -signal.SIGINT), process.text
-
-
-@pytest.mark.parametrize(
-    ('parameters', 'message'),
-    [
-        ({'learner.step_size': -1}, 'learner.step_size must be a number from 1e-09 to 1000'),
-        ({'learner.step_size': '.nan'}, 'learner.step_size must be a number'),
-        ({'learner.parsimony': 'much'}, 'learner.parsimony must be a number of at least 0'),
-        ({'learner.stepsize': 0.1}, 'learner.stepsize is not a parameter of FilterNodeConfig, '
-                                    'did you mean learner.step_size?'),
-        ({'target.type': 'velocity'}, 'target.type must be one of axis, motion, pose'),
-        ({'features.sectors': 2.5}, 'features.sectors must be an integer from 1 to 4096'),
-        ({'input.type': 'range'}, 'input.type range does not go with features.type sectors'),
-    ],
-)  # fmt: skip
-def test_a_wrong_parameter_is_an_error_that_names_it(start, parameters, message):
-    process = start('filter_node', **parameters)
-    assert process.process.wait(timeout=60) == 2
-    assert message in process.text
-    assert 'Traceback' not in process.text
-
-
-def test_all_wrong_parameters_are_named_at_once(start):
-    process = start('filter_node', **{'learner.step_size': -1, 'learner.modes': 1})
-    assert process.process.wait(timeout=60) == 2
-    assert 'learner.step_size must be' in process.text
-    assert 'learner.modes is not a parameter' in process.text
-
-
-def parameter(name, value):
-    kinds = {bool: 'bool', int: 'integer', float: 'double', str: 'string'}
-    kind = kinds[type(value)]
-    number = getattr(ParameterType, f'PARAMETER_{kind.upper()}')
-    return Parameter(name=name, value=ParameterValue(type=number, **{f'{kind}_value': value}))
-
-
-def set_parameters(probe, *pairs):
-    request = SetParameters.Request(parameters=[parameter(*pair) for pair in pairs])
-    return probe.call(SetParameters, 'filter_node/set_parameters', request).results
-
-
-def test_runtime_parameters_are_checked_then_applied_and_static_ones_refused(probe, start):
-    process = start('filter_node', LIDAR, **{'learner.step_size': 1})
-    with ended_by(process):
-        assert set_parameters(probe, ('learner.tolerance', 2))[0].successful, 'an integer will do'
-        refused = set_parameters(probe, ('learner.step_size', -0.5))[0]
-        assert not refused.successful
-        assert 'learner.step_size' in refused.reason
-        refused = set_parameters(probe, ('learner.mode', 'paper'))[0]
-        assert not refused.successful
-        assert 'learner.mode' in refused.reason
-        diagnostics = probe.collect(DiagnosticArray, '/diagnostics')
-        Feeder(probe).feed(5)
-        set_parameters(probe, ('learner.tolerance', 1e-6))
-        probe.wait(
-            lambda: diagnostics and float(value_of(diagnostics[-1], 'violation')) > 0,
-            what='a violation of the new tolerance',
-        )
-        request = DescribeParameters.Request(names=['learner.tolerance', 'learner.mode'])
-        answer = probe.call(DescribeParameters, 'filter_node/describe_parameters', request)
-        tolerance, mode = answer.descriptors
-        assert 'bound on the mean of the tail' in tolerance.description
-        assert not tolerance.read_only
-        assert mode.read_only
-        assert mode.additional_constraints == 'one of default, paper, penalty'
 
 
 def test_services_save_load_reset_and_freeze(probe, start, tmp_path):

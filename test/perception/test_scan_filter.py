@@ -16,7 +16,7 @@ from kernel_constrained.configuration import ConfigurationError, flatten, from_f
 from kernel_constrained.model_file import ModelFileError
 from kernel_constrained.perception.config import FilterConfig, FilterNodeConfig, TARGETS
 from kernel_constrained.perception.filter import FORMAT, ScanFilter
-from kernel_constrained.perception.geometry import motion_between, Pose
+from kernel_constrained.perception.geometry import motion_between, Mounting, Pose
 from kernel_constrained.perception.scan import Reading
 from kernel_constrained.perception.unusable import Unusable
 
@@ -175,6 +175,82 @@ def test_motion_is_learned_from_consecutive_pairs_only():
     assert learned == [1, 2, 3, 4, 8, 9, 10, 11, 14, 15, 16, 17, 18, 19]
 
 
+def test_motion_is_broken_by_a_pose_that_jumps_and_goes_on_after_it():
+    filter_ = ScanFilter(config(MOTION, pose__max_jump=1.0))
+    learned = []
+    for i, (stamp, pose, seen) in enumerate(drive(30)):
+        moved = pose._replace(x=pose.x + 50.0) if 10 <= i < 20 else pose
+        filter_.pose(stamp, moved)
+        filter_.scan(stamp, seen)
+        learned += filter_.learn()
+    assert [sample.stamp // TENTH for sample in learned] == [*range(1, 10), *range(11, 20),
+                                                             *range(21, 30)]  # fmt: skip
+    assert np.abs([sample.error for sample in learned]).max() < 1.0
+    assert filter_.pairing.pose_jumps == 2
+
+
+def test_motion_is_broken_by_a_jump_between_the_poses_around_a_scan():
+    filter_ = ScanFilter(config(MOTION, pairing__max_gap=1.0, pose__max_jump=1.0))
+    samples, learned = drive(31), []
+    for i, (stamp, pose, _) in enumerate(samples[:-1]):
+        filter_.pose(stamp, pose._replace(y=pose.y + 7.0) if i >= 15 else pose)
+        filter_.scan(stamp + TENTH // 2, samples[i + 1][2])
+        learned += filter_.learn()
+    # The scan at 14.5 has no pose, and so there are no motions that begin or end there.
+    assert [sample.stamp // TENTH for sample in learned] == [*range(1, 14), *range(16, 29)]
+    assert np.abs([sample.error for sample in learned]).max() < 1.0
+
+
+def test_without_a_limit_a_jump_is_learned_as_a_motion():
+    filter_ = ScanFilter(config(MOTION))
+    samples = drive(20)
+    stamp, pose, seen = samples[10]
+    samples[10] = stamp, pose._replace(x=500.0), seen
+    _, learned = run(filter_, samples)
+    assert len(learned) == 19
+    assert np.abs([sample.error for sample in learned]).max() > 400.0
+
+
+@pytest.mark.parametrize('kind', ['axis', 'pose'])
+def test_a_place_is_learned_where_the_pose_has_jumped_to(kind):
+    filter_ = ScanFilter(config(SETTINGS[kind], pose__max_jump=0.01))
+    _, learned = run(filter_, drive(30))
+    assert len(learned) == 30
+
+
+def test_largest_jump_and_mounting_change_between_two_samples():
+    filter_ = ScanFilter(config(MOTION))
+    run(filter_, drive(10))
+    filter_.reconfigure(config(MOTION, pose__max_jump=0.01, mounting__yaw=1.5))
+    assert filter_.mounting.yaw == 1.5
+    _, learned = run(filter_, drive(10, start=10))
+    assert not learned
+
+
+def test_mounting_is_that_of_the_configuration():
+    mounted = {'mounting__x': 0.3, 'mounting__y': -0.2, 'mounting__yaw': 0.9}
+    filter_ = ScanFilter(config(mounting__upside_down=True, features__sectors=60, **mounted))
+    plain = ScanFilter(config(features__sectors=60))
+    pose = Pose(4.0, 2.5, 0.0, 0.2)
+    seen = room_scan(pose, 3600, Mounting(0.3, -0.2, 0.9, True))
+    expected = plain.features(room_scan(pose, 3600))
+    assert filter_.features(seen) == pytest.approx(expected, abs=0.05)
+    assert plain.features(seen) != pytest.approx(expected, abs=0.05)
+
+
+def test_alternating_beam_counts_are_learned_like_one():
+    errors = []
+    for counts in ((721, 721), (720, 721)):
+        filter_ = ScanFilter(config(features__type='beams'))
+        samples = [
+            (stamp, pose, room_scan(pose, counts[i % 2]))
+            for i, (stamp, pose, _) in enumerate(wander(400))
+        ]
+        _, learned = run(filter_, samples)
+        errors.append(np.mean([abs(sample.error[0]) for sample in learned[-100:]]))
+    assert errors[1] == pytest.approx(errors[0], rel=0.05)
+
+
 def test_motion_knows_the_time_that_went_by_up_to_a_limit():
     def elapsed(gap):
         filter_ = ScanFilter(config(MOTION, features__max_elapsed=3.0))
@@ -283,7 +359,14 @@ def test_one_absurd_stamp_costs_little(kind):
     ('stamp', 'seen', 'reason'),
     [
         (None, scan([]), 'empty scan'),
+        (None, scan([1.0]), 'only one beam'),
         (None, scan([math.nan] * 10), 'no valid beam'),
+        (None, scan([0.0] * 10), 'no valid beam'),
+        (None, scan([0.0] * 10, 0.0, 0.0, 0.0, 0.0), 'bad angle_increment'),
+        (None, scan([1.0] * 10, angle_increment=math.inf), 'bad angle_increment'),
+        (None, scan([1.0] * 10, 0.0, -0.1, angle_max=0.9), 'angle_increment of the wrong sign'),
+        (None, scan([1.0] * 10, range_min=9.0, range_max=9.0), 'range_max not above range_min'),
+        (None, scan([1.0] * 10, angle_increment=1.0), 'beams over more than a turn'),
         (None, scan([1.0] * 10, math.nan), 'non-finite angle_min'),
         (None, scan([1.0] * 10, range_max=0.0), 'range_max not above range_min'),
         (None, Reading(1.0, 0.0, 2.0), 'Reading where features.type is sectors'),
@@ -459,7 +542,8 @@ def test_model_of_a_node_is_a_model_of_the_filter_alone(tmp_path):
     assert flatten(ScanFilter.load(path).config) == flatten(config())
     alone = ScanFilter(config())
     alone.restore(path)
-    again = ScanFilter(config(cls=FilterNodeConfig, model__path='m.npz', model__load_at_start='always'))
+    loading = {'model__path': 'm.npz', 'model__load_at_start': 'always'}
+    again = ScanFilter(config(cls=FilterNodeConfig, **loading))
     again.restore(path)
     assert state(alone) == state(again) == state(of_node)
     assert again.config.model.load_at_start == 'always'

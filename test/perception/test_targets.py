@@ -15,9 +15,7 @@ from kernel_constrained.perception.targets import Target
 
 POSE = Pose(4.0, -2.0, 1.5, math.pi / 6)
 BEFORE = Pose(4.0, -3.0, 1.0, math.pi / 2)
-SCALES = dict(
-    position_scale=2.0, yaw_scale=0.5, position_offset=1.0, clip=1e6, scaling='fixed'
-)
+SCALES = dict(position_scale=2.0, yaw_scale=0.5, position_offset=1.0, clip=1e6, scaling='fixed')
 
 
 def target(**settings):
