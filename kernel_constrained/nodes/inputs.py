@@ -29,6 +29,8 @@ class Input:
         Class of its messages.
     callback
         Called with each message.
+    count_losses
+        Whether to; rclpy 9.1's EventsExecutor fails on the callbacks that it takes.
 
     Raises
     ------
@@ -48,8 +50,9 @@ class Input:
     """
 
     def __init__(
-        self, node: Node, topic: str, message_type: Any, callback: Callable[[Any], None]
-    ) -> None:
+        self, node: Node, topic: str, message_type: Any, callback: Callable[[Any], None],
+        count_losses: bool,
+    ) -> None:  # fmt: skip
         self.node, self.topic = node, topic
         self.last = time.monotonic()
         self.lost, self.last_loss = 0, -math.inf
@@ -59,7 +62,7 @@ class Input:
         events = SubscriptionEventCallbacks(incompatible_qos=self._on_incompatible_qos)
         try:
             self._subscription = node.create_subscription(
-                message_type, topic, self._receive, SENSOR_DATA,
+                message_type, topic, self._receive if count_losses else callback, SENSOR_DATA,
                 qos_overriding_options=overridable(), event_callbacks=events,
             )  # fmt: skip
         except (RuntimeError, ParameterException) as error:

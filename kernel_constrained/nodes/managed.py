@@ -97,7 +97,10 @@ class ManagedNode(LifecycleNode):
 
     def listen(self, kind: str, message_type: Any, use: Callable[[Any], None]) -> None:
         """Subscribe to topic ``kind``; each message goes through :meth:`take` to ``use``."""
-        self.inputs[kind] = Input(self, kind, message_type, lambda m: self.take(kind, m, use))
+        self.inputs[kind] = Input(
+            self, kind, message_type, lambda m: self.take(kind, m, use),
+            count_losses=self.executor_kind != 'events',
+        )  # fmt: skip
 
     def take(self, kind: str, message: Any, use: Callable[[Any], None]) -> None:
         """Use a message; whatever comes of it is counted, and nothing leaves the callback.

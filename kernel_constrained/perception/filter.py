@@ -150,10 +150,11 @@ class ScanFilter:
     def warm_up(self) -> None:
         """Compile what the first message would have to wait for."""
         spare = ScanFilter(self.config)
+        spare.mounting = Mounting()  # by which its beams are within the bearings
         pose = Pose(0.0, 0.0, 0.0, 0.0)
-        for i in range(4):
+        for i in range(FIRST_LOOKS[0] + 2):
             if self.config.features.type == 'range':
-                scan: Scan | Reading = Reading(1.0 + 0.1 * i, 0.0, 2.0)
+                scan: Scan | Reading = Reading(1.0 + i, 0.0, 100.0)
             else:
                 beams = np.full(8, 1.0 + i, dtype=np.float32)
                 scan = Scan(beams, self.config.features.bearing_min, 1e-3, 0.0, 100.0)
@@ -238,7 +239,7 @@ class ScanFilter:
         residual = self.target.normalised(mean, cut=False) - target
         loss = float(residual @ residual)
         self.losses.add(loss)
-        self._recent.add(inputs, quantity, residual, support)
+        self._recent.add(inputs, quantity, residual, support, self.learning)
         if self.learning:
             self.learner.partial_fit(self.scaling.scaled(inputs)[None], target[None])
             self.samples += 1
@@ -252,12 +253,15 @@ class ScanFilter:
 
     def _look_at_scaling(self) -> None:
         """Widen the ranges that are learned to what was seen lately, and learn anew by them."""
-        recent = self._recent
+        learned = self._recent.learned
+        if len(learned) < FIRST_LOOKS[0]:
+            return
         scaling, range_ = self.scaling, self.target.range
         if self.config.features.scaling == 'learned':
-            scaling = scaling.widened(recent.inputs) if self.looked else scaling.of(recent.inputs)
+            seen = self._recent.inputs[learned]
+            scaling = scaling.widened(seen) if self.looked else scaling.of(seen)
         if self.config.target.scaling == 'learned':
-            seen = recent.quantities
+            seen = self._recent.quantities[learned]
             range_ = range_.widened(seen) if self.looked else range_.of(seen)
         self.looked = True
         if scaling is not self.scaling or range_ is not self.target.range:
@@ -270,7 +274,7 @@ class ScanFilter:
 
     def _learn_anew(self, scaling: Scaling, range_: Scaling) -> None:
         """Learn the newest pairs by another scaling; of those before, what the function says."""
-        newest = self._recent.order[-RELEARNED:]
+        newest = self._recent.learned[-RELEARNED:]
         inputs, quantities = self._recent.inputs[newest], self._recent.quantities[newest]
         if self.samples > len(newest) and self.learner.model_order_ > 0:
             atoms = self.learner.dictionary_

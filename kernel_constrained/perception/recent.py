@@ -30,11 +30,13 @@ class Recent:
     """
 
     def __init__(self, window: int, inputs: int, outputs: int) -> None:
-        self._rows = np.zeros((window, inputs + 2 * outputs + 1))
+        self._rows = np.zeros((window, inputs + 2 * outputs + 2))
         self._ends = inputs, inputs + outputs, inputs + 2 * outputs
         self.count = 0
 
-    def add(self, inputs: Array, quantity: Array, residual: Array, support: float) -> None:
+    def add(
+        self, inputs: Array, quantity: Array, residual: Array, support: float, learned: bool
+    ) -> None:
         """Take a pair.
 
         Parameters
@@ -47,11 +49,13 @@ class Recent:
             Estimate minus truth in scales, from before the pair was learned, shape (outputs,).
         support
             Support that the estimate had, from 0 to 1.
+        learned
+            Whether the pair is learned too.
         """
         first, second, third = self._ends
         row = self._rows[self.count % len(self._rows)]
         row[:first], row[first:second], row[second:third] = inputs, quantity, residual
-        row[third] = support
+        row[third], row[third + 1] = learned, support
         self.count += 1
 
     def __len__(self) -> int:
@@ -71,6 +75,12 @@ class Recent:
     def order(self) -> npt.NDArray[np.int64]:
         """Rows of the ring, the oldest first."""
         return (np.arange(len(self)) + self.count - len(self)) % max(len(self._rows), 1)
+
+    @property
+    def learned(self) -> npt.NDArray[np.int64]:
+        """Rows of the ring that were learned, the oldest first."""
+        order = self.order
+        return order[self._rows[order, self._ends[2]] > 0.0]
 
     def errors_near(self, inputs: Array, scale: Array) -> tuple[Array, float]:
         """Say how far estimates at inputs like these were off.

@@ -98,12 +98,21 @@ class Watch:
 class Robot:
     """Drives to and fro in a room; publishes scans and poses, collects estimates."""
 
-    def __init__(self, probe, namespace='', scan='scan', pose='pose', qos=RELIABLE, **pose_qos):
+    def __init__(self, probe, namespace='', scan='', pose='', qos=RELIABLE, pose_qos=None):
         self.probe = probe
         self.estimates = probe.collect(PoseWithCovarianceStamped, f'{namespace}estimate')
-        self.scans = probe.publisher(LaserScan, scan, qos)
-        self.poses = probe.publisher(PoseStamped, pose, pose_qos.get('pose_qos', qos))
+        self.scans = probe.publisher(LaserScan, scan or f'{namespace}scan', qos)
+        self.poses = probe.publisher(PoseStamped, pose or f'{namespace}pose', pose_qos or qos)
         self.sent = 0
+
+    def close(self):
+        """Take publishers and subscription back."""
+        node = self.probe.node
+        for publisher in (self.scans, self.poses):
+            node.destroy_publisher(publisher)
+        for subscription in list(node.subscriptions):
+            if subscription.topic_name.endswith('/estimate'):
+                node.destroy_subscription(subscription)
 
     @property
     def now(self):

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
-from lifecycle_msgs.msg import State, Transition
-from lifecycle_msgs.srv import ChangeState, GetState
 from probing import CONFIG, ended_by
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import LaserScan, Range
@@ -188,39 +186,6 @@ def test_unusable_messages_are_counted_by_reason_and_change_nothing(probe, start
     learner: PrimalDualLearner = ScanFilter.load(path).learner
     assert learner.samples_ == 15
     assert np.isfinite(learner.weights_).all()
-
-
-def test_lifecycle_without_autostart_goes_through_every_state(probe, start):
-    process = start('filter_node', LIDAR, autostart='false')
-
-    def state():
-        return probe.call(GetState, 'filter_node/get_state').current_state.id
-
-    def change(transition):
-        request = ChangeState.Request(transition=Transition(id=transition))
-        return probe.call(ChangeState, 'filter_node/change_state', request).success
-
-    with ended_by(process):
-        assert state() == State.PRIMARY_STATE_UNCONFIGURED
-        try:
-            assert not change(Transition.TRANSITION_ACTIVATE), 'not before it is configured'
-        except TimeoutError:  # rclpy of Jazzy raises instead of answering
-            assert 'Transition is not registered' in process.text
-        assert state() == State.PRIMARY_STATE_UNCONFIGURED
-        for _ in range(2):
-            assert change(Transition.TRANSITION_CONFIGURE)
-            assert state() == State.PRIMARY_STATE_INACTIVE
-            assert change(Transition.TRANSITION_ACTIVATE)
-            assert state() == State.PRIMARY_STATE_ACTIVE
-            feeder = Feeder(probe)
-            feeder.feed(5)
-            assert change(Transition.TRANSITION_DEACTIVATE)
-            probe.wait(lambda f=feeder: not f.ranges.get_subscription_count())
-            assert change(Transition.TRANSITION_CLEANUP)
-            assert state() == State.PRIMARY_STATE_UNCONFIGURED
-            for entity in (feeder.ranges, feeder.poses):
-                probe.node.destroy_publisher(entity)
-        assert change(Transition.TRANSITION_UNCONFIGURED_SHUTDOWN)
 
 
 def test_silence_makes_the_diagnostics_stale(probe, start):

@@ -154,7 +154,7 @@ def test_in_a_namespace_with_other_topics_no_estimate_is_lost(probe, start):
     process = start('filter_node', None, remaps, **AXIS)
     watch = Watch(probe)
     with ended_by(process):
-        robot = Robot(probe, '/robot/', '/robot/front/scan', '/tracker/pose')
+        robot = Robot(probe, 'robot/', 'robot/front/scan', 'tracker/pose')
         robot.drive(100)
         watch.wait_for(scan=100, pose=100)
         assert len(robot.estimates) == 100

@@ -253,10 +253,11 @@ def test_sensor_beside_the_centre_sees_the_bearing_from_there(features):
 
 
 def test_no_return_is_moved_nowhere_and_its_direction_is_the_sensors():
-    seen = scan([INF, INF], 0.0, 1e-4, range_max=10.0)
-    for mounting in (Mounting(x=-5.0, y=7.0), Mounting()):
-        features = sector_ranges(seen, 4, -math.pi / 4, TURN - math.pi / 4, 20.0, mounting)
-        assert features.tolist() == [20.0] * 4
+    # Ahead of the sensor three beams of five return nothing; of two to the left, both return.
+    seen = scan([INF, 2.0, INF, 2.0, INF] + [NAN] * 7 + [2.0, 2.0], 0.05, 0.1)
+    features = sector_ranges(seen, 4, 0.0, 2.0, 20.0, Mounting(x=0.2))
+    assert features[0] == 20.0
+    assert 2.0 < features[2] < 2.2
 
 
 MOUNTINGS = [

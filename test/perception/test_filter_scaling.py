@@ -143,6 +143,7 @@ def test_what_was_learned_before_the_window_is_kept_when_a_new_range_is_learned(
 def test_a_frozen_filter_does_not_rescale():
     filter_ = made_filter()
     feed(filter_, wander(300, 1, 1.0, 4.0))
+    feed(filter_, wander(30, 4, 6.0, 9.0), 500)  # a new range, and it is not looked at yet
     filter_.learning = False
     scaling, range_, learner = filter_.scaling, filter_.target.range, filter_.learner
     feed(filter_, wander(300, 2, 6.0, 9.0), 1000)
@@ -216,3 +217,17 @@ def test_reset_forgets_the_ranges_too():
     feed(filter_, wander(120, 2), 1000)
     feed(fresh, wander(120, 2), 1000)
     assert learned_state(filter_) == learned_state(fresh)
+
+
+def test_pairs_that_came_while_learning_was_off_are_never_learned():
+    filter_ = made_filter()
+    feed(filter_, wander(300, 1, 1.0, 4.0))
+    filter_.learning = False
+    feed(filter_, wander(150, 2, 1.0, 4.0), 1000, said=lambda pose: pose._replace(x=pose.x + 50.0))
+    filter_.learning = True
+    before = filter_.learner
+    feed(filter_, wander(100, 3, 6.0, 9.0), 2000)
+    assert filter_.learner is not before, 'it was learned anew'
+    assert filter_.target.range.offset + filter_.target.range.half_width < 10.0
+    filter_.learning = False
+    assert root_mean_square(feed(filter_, wander(100, 4, 1.0, 4.0), 3000)) < 0.5

@@ -335,6 +335,21 @@ def test_a_stream_that_goes_on_while_the_other_loops_forever_makes_no_wrong_pair
     assert pairing.jumps == 199
 
 
+@pytest.mark.parametrize('first', ['scan', 'pose'])
+def test_both_have_jumped_even_where_they_begin_at_different_stamps(first):
+    second = 'pose' if first == 'scan' else 'scan'
+    pairing = Pairing(0.5, 10)
+    feed_passes(pairing, [(first, 10 * SECOND, 1), (second, 10 * SECOND, 1)])
+    pairs = feed_passes(pairing, [(first, 0, 2), (second, 5 * SECOND, 2), (first, 5 * SECOND, 2)])
+    assert pairs == [(2, 5 * SECOND)]
+
+
+def test_before_the_first_pose_there_is_nothing_to_wait_for():
+    pairing = Pairing(0.5, 10)
+    feed_passes(pairing, [('scan', 10 * SECOND, 1), ('scan', 0, 2), ('scan', 1, 2)])
+    assert (waiting(pairing), pairing.unpaired, pairing.jumps) == ((2, 0), 1, 1)
+
+
 @pytest.mark.parametrize('slow', ['scan', 'pose'])
 @given(gap=st.integers(0, 100), later=st.integers(0, 80))
 def test_a_stream_that_pauses_over_the_jump_makes_no_wrong_pair(slow, gap, later):
