@@ -18,9 +18,9 @@ from kernel_constrained.configuration import ConfigurationError, fields, flatten
 from kernel_constrained.core import DivergenceError, LossHistory, PrimalDualLearner
 from kernel_constrained.model_file import ModelFileError
 from kernel_constrained.perception.config import FilterConfig, LearnerConfig, MountingConfig
-from kernel_constrained.perception.features import beam_ranges, range_feature, sector_ranges
 from kernel_constrained.perception.geometry import Mounting, Pose
-from kernel_constrained.perception.pairing import Pair, Pairing, SECOND
+from kernel_constrained.perception.inputs import Inputs
+from kernel_constrained.perception.pairing import Pair, Pairing
 from kernel_constrained.perception.recent import Recent
 from kernel_constrained.perception.scaling import Scaling
 from kernel_constrained.perception.scan import Reading, Scan
@@ -105,6 +105,8 @@ class ScanFilter:
         False to go on predicting without learning.
     mounting : Mounting
         Where the sensor sits on the robot.
+    inputs : Inputs
+        From scans to inputs.
     scaling : Scaling
         Offset and scale of the inputs.
     losses : LossHistory
@@ -123,7 +125,7 @@ class ScanFilter:
             config.pairing.max_gap, config.pairing.queue_size, config.pose.max_jump
         )
         self._scans = 0
-        self._previous_scan: tuple[int, Array] | None = None
+        self.inputs = Inputs(config.features, config.target.type == 'motion')
         self._previous_pair: Pair[Waiting] | None = None
         self.reset()
 
@@ -135,8 +137,7 @@ class ScanFilter:
         self.losses = LossHistory(config.learner.loss_window)
         self.samples = 0
         self.looked = False
-        count = config.features.count
-        inputs = 2 * count + 1 if self.target.needs_previous else count
+        inputs = self.inputs.count
         self.scaling = Scaling.fixed(np.zeros(inputs), np.ones(inputs))
         if config.features.scaling == 'learned':
             self.scaling = attrs.evolve(
@@ -182,15 +183,19 @@ class ScanFilter:
         Unusable
             Where the scan cannot be used; nothing has changed then.
         """
-        values = self.features(scan)
-        inputs = self._inputs(stamp, values)
+        features = self.features(scan)
+        inputs = self.inputs.of(stamp, features)
         mean, support = self._predict(inputs)
         self.pairing.add_scan(stamp, Waiting(self._scans, inputs, mean, support))
         self._scans += 1
-        self._previous_scan = (stamp, values)
+        self.inputs.note(stamp, features)
         if inputs is None or mean is None:
             return None
         return Estimate(stamp, mean, self._covariance(inputs, support) * self.target.scale_squared)
+
+    def features(self, scan: Scan | Reading) -> Array:
+        """Features of one scan, in the robot's frame and of order one."""
+        return self.inputs.features(scan, self.mounting)
 
     def pose(self, stamp: int, pose: Pose) -> None:
         """Take a trusted pose; raises :class:`Unusable` for a stamp out of order."""
@@ -400,31 +405,6 @@ class ScanFilter:
             for name, field in fields(FilterConfig)
             if not field.metadata['runtime'] and mine[name] != theirs[name]
         ]
-
-    def features(self, scan: Scan | Reading) -> Array:
-        """Features of one scan, of order one."""
-        config = self.config.features
-        if isinstance(scan, Reading) != (config.type == 'range'):
-            raise Unusable(f'{type(scan).__name__} where features.type is {config.type}')
-        if isinstance(scan, Reading):
-            return range_feature(scan)
-        of_type = sector_ranges if config.type == 'sectors' else beam_ranges
-        ranges = of_type(
-            scan, config.count, config.bearing_min, config.bearing_max, config.far, self.mounting
-        )
-        return (ranges / (ranges + config.half_range) - 0.5) / 0.25
-
-    def _inputs(self, stamp: int, values: Array) -> Array | None:
-        """Learner's input: the features, for a motion those of the previous scan too."""
-        if not self.target.needs_previous:
-            return values
-        if self._previous_scan is None:
-            return None
-        before, previous = self._previous_scan
-        if stamp <= before:
-            return None
-        elapsed = min((stamp - before) / SECOND, self.config.features.max_elapsed)
-        return np.concatenate([values, previous, [elapsed]])
 
     def _predict(self, inputs: Array | None) -> tuple[Array | None, float]:
         """Return the mean in SI units, and its support."""

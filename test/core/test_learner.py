@@ -231,9 +231,12 @@ def naive_support(fitted, x):
 
 @pytest.mark.parametrize('kernel', [Gaussian(0.3), Polynomial(3, 1.0)])
 @pytest.mark.parametrize('outputs', [None, 3])
+@pytest.mark.parametrize('samples', [5, 300])
 @VARIANTS
-def test_support_is_the_share_of_the_kernel_function_within_the_span(variant, outputs, kernel):
-    x, y = stream(300, outputs=outputs)
+def test_support_is_the_share_of_the_kernel_function_within_the_span(
+    variant, samples, outputs, kernel
+):
+    x, y = stream(samples, outputs=outputs)
     fitted = learner(kernel=kernel, step_size=0.002, **variant).partial_fit(x, y)
     points = np.vstack([x[:50], 3.0 * x[:50], np.zeros((1, 2))])
     values, support = fitted.predict_with_support(points)

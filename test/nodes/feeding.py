@@ -12,6 +12,10 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from sensor_msgs.msg import LaserScan
 
+from kernel_constrained.configuration import from_flat
+from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.filter import ScanFilter
+
 # A filter of x from four sectors ahead: learns from the first pair on.
 AXIS = {
     'target.type': 'axis', 'features.sectors': 4, 'features.bearing_min': -1.6,
@@ -45,6 +49,11 @@ def pose_message(nanoseconds, x=0.0, yaw=0.0, frame='map', kind=PoseStamped):
     pose.orientation.z, pose.orientation.w = math.sin(yaw / 2), math.cos(yaw / 2)
     message.header.frame_id = frame
     return stamp(message, nanoseconds)
+
+
+def write_model(path):
+    """Write a model of the configuration ``AXIS``, which has learned nothing."""
+    ScanFilter(from_flat(FilterNodeConfig, {**AXIS, 'learner.constrained': False})).save(path)
 
 
 class Watch:
@@ -101,8 +110,10 @@ class Robot:
     def __init__(self, probe, namespace='', scan='', pose='', qos=RELIABLE, pose_qos=None):
         self.probe = probe
         self.estimates = probe.collect(PoseWithCovarianceStamped, f'{namespace}estimate')
-        self.scans = probe.publisher(LaserScan, scan or f'{namespace}scan', qos)
-        self.poses = probe.publisher(PoseStamped, pose or f'{namespace}pose', pose_qos or qos)
+        self.scans, self.poses = probe.publishers(
+            (LaserScan, scan or f'{namespace}scan', qos),
+            (PoseStamped, pose or f'{namespace}pose', pose_qos or qos),
+        )
         self.sent = 0
 
     def close(self):

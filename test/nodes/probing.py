@@ -58,12 +58,17 @@ class Probe:
 
     def publisher(self, kind, topic, qos=RELIABLE):
         """Return a publisher that somebody is subscribed to, once what we collect is there too."""
-        publisher = self.node.create_publisher(kind, topic, qos)
-        self.wait(publisher.get_subscription_count, 60, f'a subscription to {topic}')
+        return self.publishers((kind, topic, qos))[0]
+
+    def publishers(self, *wanted):
+        """Return several, by message type, topic and QoS."""
+        made = [self.node.create_publisher(*arguments) for arguments in wanted]
+        for publisher in made:
+            self.wait(publisher.get_subscription_count, 60, f'a subscription to {publisher.topic}')
         for subscription in self.node.subscriptions:
             self.wait(subscription.get_publisher_count, 60, subscription.topic_name)
         time.sleep(0.5)  # the other side has to find us too
-        return publisher
+        return made
 
     def call(self, kind, service, request=None):
         client = self.node.create_client(kind, service)

@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
-from feeding import AXIS, BEGIN, MILLISECOND, pose_message, Robot, scan_message, Watch
+from feeding import AXIS, BEGIN, MILLISECOND, pose_message, Robot, scan_message, Watch, write_model
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from probing import ended_by
@@ -119,14 +119,6 @@ def test_services_answer_while_inactive(probe, start, tmp_path):
         assert answer.message == f'{path} does not exist'
 
 
-def test_without_a_model_file_save_and_load_say_what_is_missing(probe, start):
-    with ended_by(start('filter_node', **AXIS)):
-        for service in ('save', 'load'):
-            answer = probe.call(Trigger, f'filter_node/{service}')
-            assert not answer.success
-            assert answer.message == 'parameter model.path is empty: name the model file there'
-
-
 @pytest.mark.parametrize('executor', ['single', 'events'])
 def test_it_can_be_deactivated_and_activated_while_messages_come(probe, start, executor):
     process = start('filter_node', **{**AXIS, 'executor': executor})
@@ -151,9 +143,7 @@ def test_it_can_be_deactivated_and_activated_while_messages_come(probe, start, e
 
 def test_a_node_that_cannot_be_configured_can_once_the_cause_is_mended(probe, start, tmp_path):
     path = tmp_path / 'model.npz'
-    process = start('filter_node', **{**AXIS, 'model.path': path})
-    with ended_by(process):
-        assert probe.call(Trigger, 'filter_node/save').success
+    write_model(path)
     good = path.read_bytes()
     path.write_bytes(good[:1000])
     given = {**AXIS, 'model.path': path, 'model.load_at_start': 'always'}
@@ -194,6 +184,13 @@ def node(domain):
     node.close()
     node.destroy_node()
     context.try_shutdown()
+
+
+def test_without_a_model_file_save_and_load_say_what_is_missing(node):
+    for action in (node._save, node._load):
+        answer = node._serve(lambda _, action=action: action())(None, Trigger.Response())
+        assert not answer.success
+        assert answer.message == 'parameter model.path is empty: name the model file there'
 
 
 def test_a_fault_of_our_own_in_a_callback_is_counted_and_logged_and_it_goes_on(

@@ -76,9 +76,7 @@ def test_diagnostics_say_why_nothing_comes(probe, start):
         watch.wait(lambda _, __, values: 'no message on: scan' not in values, 'heard')
 
 
-@pytest.mark.parametrize(
-    ('policy', 'value'), [('reliability', 'sometimes'), ('depth', 'many'), ('depth', -1)]
-)
+@pytest.mark.parametrize(('policy', 'value'), [('reliability', 'sometimes'), ('depth', 'many')])
 def test_an_override_that_is_not_allowed_is_said_in_a_line(probe, start, policy, value):
     process = start('filter_node', **{f'qos_overrides./scan.subscription.{policy}': value})
     watch = Watch(probe)

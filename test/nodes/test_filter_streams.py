@@ -40,8 +40,7 @@ def test_each_pass_of_a_looped_bag_makes_as_many_pairs(probe, start):
                     time = late[i] if i >= 4 else late[i] + 200 * 50 * MILLISECOND
                     robot.poses.publish(pose_message(time, math.sin(0.1 * i)))
                 robot.scans.publish(scan_message(first + i * 50 * MILLISECOND, math.sin(0.1 * i)))
-                probe.spin(0.002)
-            probe.wait(lambda n=number: len(robot.estimates) == 200 * (n + 1), what='estimates')
+                probe.wait(lambda: len(robot.estimates) == robot.sent, what='an estimate')
         watch.wait_for(scan=600, pose=596)
         # All but the last four of the last pass, whose poses never came.
         assert watch.values['samples learned'] == '596'
@@ -100,14 +99,14 @@ def test_without_poses_it_goes_on_predicting_and_without_scans_it_is_stale(probe
     with ended_by(process):
         robot = Robot(probe)
         robot.drive(20)
-        for _ in range(30):
+        for _ in range(20):
             robot.drive(1, poses=False)
             probe.spin(0.05)
-        watch.wait_for(scan=50, pose=20)
+        watch.wait_for(scan=40, pose=20)
         assert watch.status.level == DiagnosticStatus.OK
         assert 'no trusted pose for' in watch.status.message
         assert watch.values['samples learned'] == '20'
-        for _ in range(30):
+        for _ in range(15):
             poses_only()
         watch.wait(lambda level, text, _: level == DiagnosticStatus.STALE, 'STALE')
         assert 'no scan for' in watch.status.message

@@ -320,6 +320,18 @@ def test_a_stream_may_lag_across_the_jump_and_no_pass_mixes_with_another(leads, 
     assert len(pairs) + pairing.unpaired + pairing.waiting == len(scans)
 
 
+@pytest.mark.parametrize('place', [5, 50, 95])
+@pytest.mark.parametrize('lead', [-4, 0, 4])
+def test_a_gap_in_a_looped_bag_is_no_wrong_stamp(place, lead):
+    stamps = [i * SECOND // 10 + (3 * SECOND if i >= place else 0) for i in range(100)]
+    scans, poses = (
+        [(kind, stamp, number) for number in range(3) for stamp in stamps]
+        for kind in ('scan', 'pose')
+    )
+    pairs = feed_passes(Pairing(0.5, 10), interleaved(scans, poses, [lead] * 300))
+    assert pairs == [(number, stamp) for _, stamp, number in scans]
+
+
 @pytest.mark.parametrize('looping', ['scan', 'pose'])
 def test_a_stream_that_goes_on_while_the_other_loops_forever_makes_no_wrong_pair(looping):
     other = 'pose' if looping == 'scan' else 'scan'
