@@ -46,7 +46,8 @@ class ManagedNode(LifecycleNode):
 
     def __init__(self, name: str, config_class: type, **arguments: Any) -> None:
         super().__init__(name, **arguments)
-        self.config: Any = declare(self, config_class)
+        own = arguments.get('use_global_arguments', True)
+        self.config: Any = declare(self, config_class, own)
         self.executor_kind: str = self.config.executor
         self.received: Counter[str] = Counter()
         self.used: Counter[str] = Counter()

@@ -57,8 +57,18 @@ def parameter_files(arguments: Sequence[str]) -> list[str]:
     return [path for option, path in pairwise(arguments) if option == '--params-file']
 
 
-def declare(node: Node, cls: type[T]) -> T:
+def declare(node: Node, cls: type[T], command_line: bool = True) -> T:
     """Declare every parameter of a configuration class and return the configuration.
+
+    Parameters
+    ----------
+    node
+        Whose parameters they are.
+    cls
+        The configuration class.
+    command_line
+        Whether the command line of the process is the node's; not with
+        ``use_global_arguments=False``.
 
     Raises
     ------
@@ -66,7 +76,7 @@ def declare(node: Node, cls: type[T]) -> T:
         With a line for each override that is unknown or not allowed, or where a parameter file
         on the command line holds nothing for this node: it would be ignored silently.
     """
-    for path in parameter_files(sys.argv):
+    for path in parameter_files(sys.argv if command_line else ()):
         read_parameter_file(path, node.get_fully_qualified_name())
     overrides = node._parameter_overrides
     given = {

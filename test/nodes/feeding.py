@@ -133,13 +133,16 @@ class Robot:
     def x(self):
         return math.sin(0.3 * self.sent)
 
-    def drive(self, count, poses=True, wait=True):
-        """Send scans at 20 Hz of stamps, each with its pose, and wait for each estimate."""
+    def drive(self, count, poses=True, wait=True, drawn=lambda scan: scan):
+        """Send scans at 20 Hz of stamps, each with its pose, and wait for each estimate.
+
+        Scans are as they are ``drawn`` from plain ones.
+        """
         for _ in range(count):
             self.sent += 1
             if poses:
                 self.poses.publish(pose_message(self.now, self.x))
-            self.scans.publish(scan_message(self.now, self.x))
+            self.scans.publish(drawn(scan_message(self.now, self.x)))
             if wait:
                 self.wait_for_estimate()
 

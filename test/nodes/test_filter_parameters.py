@@ -159,17 +159,24 @@ def test_runtime_parameters_are_checked_then_applied_and_static_ones_refused(pro
 
 
 def test_of_parameters_set_together_all_are_taken_or_none(probe, start):
-    process = start('filter_node', **AXIS)
+    process = start('filter_node', **{**AXIS, 'learner.constrained': 'true'})
     names = 'learner.tolerance', 'learner.step_size'
+    watch = Watch(probe)
     with ended_by(process):
         before = get(probe, *names)
+        robot = Robot(probe)
+        robot.drive(5)
         for wrong in (
             ('learner.step_size', -1.0),
             ('features.sectors', 5),
             ('use_sim_time', 'perhaps'),
+            ('diagnostics.error_after', -1.0),  # rclpy leaves it to us: no range is declared
         ):
-            assert not set_together(probe, ('learner.tolerance', 2.5), wrong).successful
+            assert not set_together(probe, ('learner.tolerance', 1e-6), wrong).successful
             assert get(probe, *names) == before
+        robot.drive(5)
+        watch.wait_for(scan=10, pose=10)
+        assert float(watch.values['violation']) < 0.0, 'by the tolerance of before'
         assert set_together(probe, ('learner.tolerance', 2.5), (names[1], 0.25)).successful
         assert get(probe, *names) == [2.5, 0.25]
 

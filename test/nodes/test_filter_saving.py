@@ -70,6 +70,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning_and_it_goes_on(probe, star
         assert not answer.success
         assert 'No such file or directory' in answer.message
         robot.drive(5)
+        probe.spin(0.5)  # it has failed with these too
         folder.mkdir()  # put right, it is saved without another sample
         watch.wait(lambda level, *_: level == DiagnosticStatus.OK, 'OK')
         assert samples_in(folder / 'model.npz') == 10

@@ -295,13 +295,25 @@ def test_mounting_by_tf_is_waited_for_then_used_and_refused_where_tilted(probe, 
 
         transforms.publish(transform_message('laser'))
         probe.spin(0.5)
-        robot.drive(10)
+        robot.drive(10, drawn=lopsided)
         watch.wait_for(scan=13, pose=10)
         assert watch.values['samples learned'] == '10'
+
+        def estimate(drawn):
+            robot.sent += 1
+            robot.scans.publish(drawn(scan_message(robot.now, 0.5)))
+            robot.wait_for_estimate()
+            return robot.estimates[-1].pose.pose.position.x
+
+        plain = estimate(lopsided)
+        assert estimate(mirrored) != pytest.approx(plain, abs=1e-3)
+        transforms.publish(transform_message('laser', 1.0, 0.0))  # now it hangs
+        probe.spin(0.5)
+        assert estimate(mirrored) == pytest.approx(plain, abs=1e-3)
 
         transforms.publish(transform_message('laser', math.sin(0.3), math.cos(0.3)))
         probe.spin(0.5)
         robot.drive(2, poses=False, wait=False)
-        watch.wait_for(scan=15, pose=10)
+        watch.wait_for(scan=18, pose=10)
         assert watch.dropped('scan') == {'no transform': 3, 'tilted sensor': 2}
         assert 'by 34 degrees, at most 10 are planar' in process.text
