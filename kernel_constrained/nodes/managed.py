@@ -109,6 +109,8 @@ class ManagedNode(LifecycleNode):
         Afterwards ``~/processed`` names the message by its stamp and input: what a replay in
         lockstep waits for.
         """
+        if not self.active:
+            return  # an EventsExecutor hands on what came before the subscription was closed
         self.received[kind] += 1
         if kind in self.inputs:
             self.inputs[kind].last = time.monotonic()

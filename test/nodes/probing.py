@@ -31,6 +31,7 @@ class Probe:
         self.node = rclpy.create_node('probe', context=self.context)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
+        self.clients = {}
 
     def close(self):
         self.executor.shutdown()
@@ -70,10 +71,16 @@ class Probe:
         time.sleep(0.5)  # the other side has to find us too
         return made
 
+    def client(self, kind, service):
+        """Return a client of a service that is there."""
+        if service not in self.clients:
+            self.clients[service] = self.node.create_client(kind, service)
+            self.wait(self.clients[service].service_is_ready, 60, f'service {service}')
+            time.sleep(0.5)  # the other side has to find us too, or its answer is lost
+        return self.clients[service]
+
     def call(self, kind, service, request=None):
-        client = self.node.create_client(kind, service)
-        self.wait(client.service_is_ready, 60, f'service {service}')
-        future = client.call_async(request or kind.Request())
+        future = self.client(kind, service).call_async(request or kind.Request())
         self.wait(future.done, 20, f'an answer of {service}')
         return future.result()
 

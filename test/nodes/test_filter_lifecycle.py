@@ -28,7 +28,6 @@ class Lifecycle:
 
     def __init__(self, probe, process):
         self.probe, self.process = probe, process
-        self.client = probe.node.create_client(ChangeState, 'filter_node/change_state')
 
     @property
     def state(self):
@@ -39,10 +38,10 @@ class Lifecycle:
 
         To one that is not possible rclpy of Jazzy does not answer; it raises.
         """
-        self.probe.wait(self.client.service_is_ready, 60)
+        client = self.probe.client(ChangeState, 'filter_node/change_state')
         raised = self.process.text.count('Transition is not registered')
         request = ChangeState.Request(transition=Transition(id=transition))
-        future = self.client.call_async(request)
+        future = client.call_async(request)
         self.probe.wait(
             lambda: future.done()
             or self.process.text.count('Transition is not registered') > raised
