@@ -44,7 +44,7 @@ PATIENCE = 120.0  # seconds: the first start of a node compiles
 EXECUTORS = ('single', 'events')
 BARE = [sys.executable, str(HERE / 'bare_node.py'), '--ros-args']
 # How those of the diagnostics begin that are shown.
-SAID = ('sent', 'received', 'used', 'dropped', 'samples learned', 'model order')
+SAID = ('sent', 'received', 'used', 'dropped', 'lost', 'samples learned', 'model order')
 FILTER = [sys.executable, '-m', 'kernel_constrained', 'filter_node']
 
 
