@@ -173,9 +173,11 @@ class ManagedNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Publish and subscribe; ``~/processed`` is last: with it the node is ready."""
+        before = list(self.publishers)
         try:
             self._outputs = self.connect()
         except Exception as error:
+            self._outputs = [one for one in self.publishers if one not in before]
             self.refusal = self._refuse('activate', error)
             self._disconnect()
             return TransitionCallbackReturn.FAILURE

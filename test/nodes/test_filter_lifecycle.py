@@ -214,3 +214,23 @@ def test_a_fault_of_our_own_in_a_callback_is_counted_and_logged_and_it_goes_on(
     logged = capfd.readouterr().err
     assert 'ZeroDivisionError: division by zero' in logged, 'with its traceback'
     assert 'Traceback' in logged
+
+
+def test_an_activation_that_fails_half_way_leaves_nothing_behind(node, monkeypatch):
+    def fail(*_):
+        raise ValueError('no second input')
+
+    node.trigger_deactivate()
+    before = len(list(node.publishers)), len(list(node.subscriptions))
+    listen = node.listen
+    monkeypatch.setattr(
+        node, 'listen', lambda kind, *rest: (fail if kind == 'pose' else listen)(kind, *rest)
+    )
+    node.trigger_activate()
+    assert (len(list(node.publishers)), len(list(node.subscriptions))) == before
+    assert not node.active
+    assert 'no second input' in node.refusal
+    monkeypatch.undo()
+    node.trigger_activate()
+    assert node.active
+    assert node.refusal == ''
