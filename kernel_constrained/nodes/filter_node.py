@@ -114,10 +114,11 @@ class FilterNode(ManagedNode):
         begun = time.perf_counter()
         try:
             stamp = stamp_of(message)
-            self._check_frame('scan', self.config.input.frame_id, message)
+            frame = self._checked_frame('scan', self.config.input.frame_id, message)
             if self._mounting is not None:
                 self.filter.mounting = self._mounting.of(message.header.frame_id)
             estimate = self.filter.scan(stamp, reading_of(message))
+            self._frames['scan'] = frame
             if estimate is not None:
                 self._publish_estimate(message.header.stamp, estimate)
             self._learn()
@@ -126,16 +127,18 @@ class FilterNode(ManagedNode):
 
     def _use_pose(self, message: Any) -> None:
         stamp, pose = stamp_of(message), pose_of(message)
-        self._check_frame('pose', self.config.pose.frame_id, message)
+        frame = self._checked_frame('pose', self.config.pose.frame_id, message)
         self.filter.pose(stamp, pose)
+        self._frames['pose'] = frame
         self._learn()
 
-    def _check_frame(self, source: str, expected: str, message: Any) -> None:
-        """Refuse a message in another frame than is expected, or than the first was in."""
-        frame = message.header.frame_id.lstrip('/')
-        expected = expected.lstrip('/') or self._frames.setdefault(source, frame)
+    def _checked_frame(self, source: str, expected: str, message: Any) -> str:
+        """Refuse a message in another frame than is expected, or than the first used was in."""
+        frame: str = message.header.frame_id.lstrip('/')
+        expected = expected.lstrip('/') or self._frames.get(source, frame)
         if frame != expected:
             raise Unusable('wrong frame', f'{frame!r} where {expected!r} is expected')
+        return frame
 
     def _publish_estimate(self, stamp: Any, estimate: Estimate) -> None:
         if not math.isfinite(estimate.mean.sum()):

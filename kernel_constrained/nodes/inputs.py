@@ -91,11 +91,8 @@ class Input:
         if self.incompatible:
             return self.incompatible
         publishers = self.node.get_publishers_info_by_topic(name)
-        package, kind = (
-            self._subscription.msg_type.__module__,
-            self._subscription.msg_type.__name__,
-        )
-        wanted = f'{package.split(".")[0]}/msg/{kind}'
+        kind = self._subscription.msg_type
+        wanted = f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
         if not publishers:
             return f'nobody publishes {name} ({wanted})'
         others = sorted({p.topic_type for p in publishers} - {wanted})

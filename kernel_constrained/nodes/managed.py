@@ -84,7 +84,7 @@ class ManagedNode(LifecycleNode):
         """Take a configuration whose run-time parameters have changed."""
 
     def level(self) -> Level:
-        """Say how the node is doing; called with every message."""
+        """Say how the node is doing; called ten times a second at most."""
         raise NotImplementedError
 
     def figures(self) -> dict[str, Any]:

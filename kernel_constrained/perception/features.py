@@ -62,7 +62,10 @@ def sector_ranges(
     Unusable
         Where no beam of the scan is valid inside the bearings.
     """
-    return _filled(fill_sectors, scan, sectors, bearing_min, bearing_max, far, mounting)
+    out, width = np.empty(sectors), (bearing_max - bearing_min) / sectors
+    if fill_sectors(_placed(scan, bearing_min, far, mounting), width, far, out) == 0:
+        raise Unusable('no valid beam')
+    return out
 
 
 def beam_ranges(
@@ -80,22 +83,22 @@ def beam_ranges(
     of the sensor's own beams, if that is wider) counts for nothing, and where there is none the
     range is ``far``. Parameters, cut-off and errors are those of :func:`sector_ranges`.
     """
-    return _filled(fill_beams, scan, beams, bearing_min, bearing_max, far, mounting)
-
-
-def _filled(fill, scan, count, bearing_min, bearing_max, far, mounting):  # type: ignore[no-untyped-def]
-    """Check the scan, and fill features by their compiled function."""
-    scan.check()
-    out = np.empty(count)
-    valid = fill(
-        np.asarray(scan.ranges, dtype=np.float64), scan.angle_min, scan.angle_increment,
-        scan.range_min, scan.range_max, mounting.x, mounting.y, mounting.yaw,
-        -1.0 if mounting.upside_down else 1.0,
-        bearing_min, (bearing_max - bearing_min) / count, far, out,
-    )  # fmt: skip
-    if valid == 0:
+    out, width = np.empty(beams), (bearing_max - bearing_min) / beams
+    placed = _placed(scan, bearing_min, far, mounting)
+    if fill_beams(placed, width, abs(scan.angle_increment), far, out) == 0:
         raise Unusable('no valid beam')
     return out
+
+
+def _placed(scan: Scan, bearing_min: float, far: float, mounting: Mounting) -> Array:
+    """Check a scan, and place its beams about the robot."""
+    scan.check()
+    placed: Array = place_beams(
+        np.asarray(scan.ranges, dtype=np.float64), scan.angle_min, scan.angle_increment,
+        scan.range_min, scan.range_max, mounting.x, mounting.y, mounting.yaw,
+        -1.0 if mounting.upside_down else 1.0, bearing_min, far,
+    )  # fmt: skip
+    return placed
 
 
 @compiled_allocating
@@ -126,14 +129,8 @@ def place_beams(
 
 
 @compiled_allocating
-def fill_sectors(
-    ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side,
-    bearing_min, width, far, out,
-):  # fmt: skip
-    """Fill ``out`` with the median of each sector; return how many beams were valid."""
-    placed = place_beams(
-        ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side, bearing_min, far
-    )
+def fill_sectors(placed, width, far, out):
+    """Fill ``out`` with the median of each sector; return how many beams lie in them."""
     sectors, beams = out.shape[0], placed.shape[1]
     sector = np.full(beams, -1, dtype=np.int64)
     ends = np.zeros(sectors + 1, dtype=np.int64)
@@ -157,16 +154,10 @@ def fill_sectors(
 
 
 @compiled_allocating
-def fill_beams(
-    ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side,
-    bearing_min, width, far, out,
-):  # fmt: skip
+def fill_beams(placed, width, spacing, far, out):
     """Fill ``out`` with the ranges at the grid; return how many of it have a beam beside them."""
-    placed = place_beams(
-        ranges, angle_min, angle_increment, range_min, range_max, x, y, yaw, side, bearing_min, far
-    )
     count, turn = out.shape[0], TURN / width
-    reach = max(1.0, abs(angle_increment) / width) * (1.0 + 1e-6)
+    reach = max(1.0, spacing / width) * (1.0 + 1e-6)
     # Distance to the nearest beam on either side of each bearing of the grid, and its range.
     distance = np.full((2, count), np.inf)
     nearest = np.full((2, count), np.inf)

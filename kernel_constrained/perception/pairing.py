@@ -134,9 +134,6 @@ class Pairing(Generic[T]):
         self.queue_size = queue_size
         self.max_jump = max_jump
         self.jumps = self.pose_jumps = self.unpaired = 0
-        self._begin()
-
-    def _begin(self) -> None:
         self._newest_pose: Pose | None = None
         self._scans: Stream[T] = Stream(self.queue_size)
         self._poses: Stream[tuple[Pose, int]] = Stream(self.queue_size)
@@ -160,11 +157,6 @@ class Pairing(Generic[T]):
             track += 1
         self._add(self._poses, self._scans, stamp, (pose, track))
         self._newest_pose, self.pose_jumps = pose, track
-
-    def clear(self) -> None:
-        """Forget what waits and the newest stamps."""
-        self.unpaired += self.waiting
-        self._begin()
 
     @property
     def waiting(self) -> int:

@@ -234,3 +234,17 @@ def test_an_activation_that_fails_half_way_leaves_nothing_behind(node, monkeypat
     node.trigger_activate()
     assert node.active
     assert node.refusal == ''
+
+
+def test_a_message_that_cannot_be_used_fixes_no_frame(node):
+    def scan(i, frame, **changes):
+        message = scan_message(BEGIN + i * 50 * MILLISECOND, 0.0, frame)
+        for name, value in changes.items():
+            setattr(message, name, value)
+        node.take('scan', message, node._use_scan)
+
+    scan(0, 'nonsense', ranges=[])
+    scan(1, 'laser')
+    scan(2, 'other')
+    assert node.used['scan'] == 1
+    assert node.dropped == {'scan: empty scan': 1, 'scan: wrong frame': 1}

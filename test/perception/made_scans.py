@@ -10,6 +10,20 @@ from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.scan import Scan
 
 SECOND = 1_000_000_000
+
+# A range, and what it says of a sensor with limits 0.1 and 30 m; None where it says nothing.
+REP_117 = [
+    (math.nan, None),
+    (-math.inf, None),
+    (0.0, None),
+    (-0.0, None),
+    (-1.0, None),
+    (0.09, None),  # below range_min
+    (30.1, None),  # above range_max
+    (0.125, 0.125),
+    (30.0, 30.0),
+    (math.inf, math.inf),  # no return
+]
 CENTRED = Mounting()
 
 

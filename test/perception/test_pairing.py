@@ -252,15 +252,6 @@ def test_queues_are_bounded_and_the_oldest_goes():
     assert waiting(pairing) == (0, 3)
 
 
-def test_cleared_queues_forget_everything_but_the_counts():
-    pairing = Pairing(0.5, 5)
-    feed(pairing, [('pose', 5 * SECOND), ('scan', 6 * SECOND)])
-    pairing.clear()
-    assert (waiting(pairing), pairing.unpaired, pairing.jumps) == ((0, 0), 1, 0)
-    pairs, refused = feed(pairing, [('pose', 5 * SECOND), ('scan', 5 * SECOND)])
-    assert (len(pairs), refused, pairing.jumps) == (1, [], 0)
-
-
 # -- passes -------------------------------------------------------------------------------------
 
 
@@ -502,8 +493,6 @@ def test_every_scan_is_accounted_for_and_queues_are_bounded(events, size):
     assert pairing.waiting == waiting(pairing)[0]
     assert max(waiting(pairing)) <= 2 * size
     assert {reason for *_, reason in refused} <= {'late', 'duplicate stamp'}
-    pairing.clear()
-    assert len(pairs) + pairing.unpaired == accepted
 
 
 # -- poses that jump ----------------------------------------------------------------------------

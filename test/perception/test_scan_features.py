@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_scans import reversed_scan, scan
+from made_scans import REP_117, reversed_scan, scan
 
 from kernel_constrained.perception.features import (
     beam_ranges,
     fill_beams,
     fill_sectors,
+    place_beams,
     range_feature,
     sector_ranges,
 )
@@ -134,22 +135,9 @@ def test_reading_that_is_no_distance_is_refused_with_its_reason(numbers, reason)
 # -- sectors ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ('value', 'meaning'),
-    [
-        (NAN, None),
-        (-INF, None),
-        (0.0, None),
-        (-0.0, None),
-        (-1.0, None),
-        (0.09, None),  # below range_min
-        (30.1, None),  # above range_max
-        (0.125, 0.125),
-        (30.0, 30.0),
-        (INF, FAR),
-    ],
-)
+@pytest.mark.parametrize(('value', 'meaning'), REP_117)
 def test_range_means_what_rep_117_says(value, meaning):
+    meaning = None if meaning is None else min(meaning, FAR)
     # One beam in each of four sectors, the value in the second; without it the sector is far.
     features = around(scan([1.0, value, 3.0, 4.0], -0.75 * math.pi))
     assert features.tolist() == [1.0, FAR if meaning is None else meaning, 3.0, 4.0]
@@ -321,10 +309,14 @@ def test_sectors_are_what_a_naive_reference_says(problem):
 @given(problem=sector_problems())
 def test_compiled_and_plain_code_say_the_same(fill, mounting, problem):
     sectors, span, begin, step, first, stride, ranges = problem
-    arguments = (
+    beams = (
         np.array(ranges), begin + (first + 0.5) * step, stride * step, 0.1, 30.0, *mounting, begin,
-        span / sectors, 20.0,
+        20.0,
     )  # fmt: skip
+    placed = place_beams(*beams)
+    assert placed == pytest.approx(place_beams.py_func(*beams), rel=1e-12)
+    spacing = (abs(stride * step),) if fill is fill_beams else ()
+    arguments = placed, span / sectors, *spacing, 20.0
     compiled, plain = np.empty(sectors), np.empty(sectors)
     assert fill(*arguments, compiled) == fill.py_func(*arguments, plain)
     assert compiled == pytest.approx(plain, rel=1e-12)
