@@ -16,21 +16,14 @@ from std_srvs.srv import SetBool, Trigger
 from kernel_constrained.nodes import diagnostics
 from kernel_constrained.nodes.diagnostics import LOOK_PERIOD
 from kernel_constrained.nodes.managed import ManagedNode
-from kernel_constrained.nodes.messages import (
-    EstimateMessage,
-    INPUT_TYPES,
-    pose_of,
-    POSE_TYPES,
-    reading_of,
-    stamp_of,
-)
+from kernel_constrained.nodes.messages import EstimateMessage, INPUT_TYPES, POSE_TYPES
 from kernel_constrained.nodes.mounting import TransformMounting
 from kernel_constrained.nodes.qos import RECORDING, RESULTS
 from kernel_constrained.nodes.running import run
 from kernel_constrained.nodes.saving import Saver
 from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter, write_filter
-from kernel_constrained.perception.unusable import Unusable
+from kernel_constrained.perception.intake import Intake
 
 FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
 
@@ -44,10 +37,8 @@ class FilterNode(ManagedNode):
     """
 
     def __init__(self, **arguments: Any) -> None:
-        self._frames: dict[str, str] = {}
         self._mounting: TransformMounting | None = None
         self._saver, self._saved = Saver(), 0
-        self._not_finite = False
         self._heard: set[str] = set()
         self._next_look = 0.0
         self._violated_since: float | None = None
@@ -57,16 +48,17 @@ class FilterNode(ManagedNode):
         """Make and compile the filter, with the model of the file where that is asked for."""
         self.filter = ScanFilter(self.config)
         self.filter.warm_up()
-        self._frames = {}
         model, path = self.config.model, Path(self.config.model.path)
         if model.load_at_start == 'always' or (
             model.load_at_start == 'if_present' and path.exists()
         ):
             self.filter.restore(path)
             self.get_logger().info(f'goes on with {self.filter.samples} samples of {path}')
-        self._saved, self._not_finite = self.filter.samples, False
+        self._saved = self.filter.samples
         if self.config.mounting.source == 'tf':
             self._mounting = TransformMounting(self, self.config.mounting.base_frame)
+        mounting_of = self._mounting.of if self._mounting is not None else None
+        self.intake = Intake(self.filter, self.config, mounting_of)
         self._autosave = self.create_timer(
             model.autosave_period or 1.0, self._save_in_background,
             clock=Clock(clock_type=ClockType.STEADY_TIME), autostart=model.autosave_period > 0.0,
@@ -113,51 +105,22 @@ class FilterNode(ManagedNode):
     def _use_scan(self, message: Any) -> None:
         begun = time.perf_counter()
         try:
-            stamp = stamp_of(message)
-            frame = self._checked_frame('scan', self.config.input.frame_id, message)
-            if self._mounting is not None:
-                self.filter.mounting = self._mounting.of(message.header.frame_id)
-            estimate = self.filter.scan(stamp, reading_of(message))
-            self._frames['scan'] = frame
-            if estimate is not None:
+            estimate = self.intake.scan(message)
+            if estimate is not None and self.config.publish.estimate:
                 self._publish_estimate(message.header.stamp, estimate)
             self._learn()
         finally:
             self._publish_figure('processing_time', lambda: time.perf_counter() - begun)
 
     def _use_pose(self, message: Any) -> None:
-        stamp, pose = stamp_of(message), pose_of(message)
-        frame = self._checked_frame('pose', self.config.pose.frame_id, message)
-        self.filter.pose(stamp, pose)
-        self._frames['pose'] = frame
+        self.intake.pose(message)
         self._learn()
 
-    def _checked_frame(self, source: str, expected: str, message: Any) -> str:
-        """Refuse a message in another frame than is expected, or than the first used was in."""
-        frame: str = message.header.frame_id.lstrip('/')
-        expected = expected.lstrip('/') or self._frames.get(source, frame)
-        if frame != expected:
-            raise Unusable('wrong frame', f'{frame!r} where {expected!r} is expected')
-        return frame
-
     def _publish_estimate(self, stamp: Any, estimate: Estimate) -> None:
-        if not math.isfinite(estimate.mean.sum()):
-            self._not_finite = True
-            raise Unusable('estimate not finite', f'{estimate.mean}')
-        if not self.config.publish.estimate:
-            return
         message = self._message.fill(
-            stamp, self._estimate_frame, estimate.mean, estimate.covariance
+            stamp, self.intake.estimate_frame, estimate.mean, estimate.covariance
         )
         self._estimates.publish(message)
-
-    @property
-    def _estimate_frame(self) -> str:
-        """Frame of the estimate; without a pose yet, and none configured, it has no name."""
-        given, frames = self.config, self._frames
-        if self.filter.target.needs_previous:
-            return given.frame_id or given.input.frame_id or frames.get('scan', '')
-        return given.frame_id or given.pose.frame_id or frames.get('pose', '')
 
     def _learn(self) -> None:
         """Learn what has become complete, and publish the figures of it."""
@@ -215,7 +178,7 @@ class FilterNode(ManagedNode):
 
     def _load(self) -> str:
         self.filter.restore(self._model_path())
-        self._not_finite = False
+        self.intake.not_finite = False
         return f'loaded {self._model_path().resolve()}'
 
     def _model_path(self) -> Path:
@@ -225,7 +188,7 @@ class FilterNode(ManagedNode):
 
     def _reset(self) -> str:
         self.filter.reset()
-        self._frames, self._not_finite = {}, False
+        self.intake.reset()
         return 'forgot everything that was learned'
 
     def _set_learning(self, request: Any) -> str:
@@ -270,7 +233,7 @@ class FilterNode(ManagedNode):
             return diagnostics.Level(level, self.refusal or 'inactive')
         limits, kind = self.config.diagnostics, self.config.input.type
         silence = self.inputs[kind].silent_for
-        if self._not_finite:
+        if self.intake.not_finite:
             text = 'the estimate was not finite: ~/reset or ~/load a model'
             return diagnostics.Level(diagnostics.ERROR, text)
         if silence > limits.stale_after:

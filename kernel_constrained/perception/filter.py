@@ -24,7 +24,7 @@ from kernel_constrained.perception.pairing import Pair, Pairing
 from kernel_constrained.perception.recent import Recent
 from kernel_constrained.perception.scaling import Scaling
 from kernel_constrained.perception.scan import Reading, Scan
-from kernel_constrained.perception.targets import Target
+from kernel_constrained.perception.targets import Target, Truths
 from kernel_constrained.perception.unusable import Unusable
 
 Array = npt.NDArray[np.float64]
@@ -126,7 +126,7 @@ class ScanFilter:
         )
         self._scans = 0
         self.inputs = Inputs(config.features, config.target.type == 'motion')
-        self._previous_pair: Pair[Waiting] | None = None
+        self._truths = Truths()
         self.reset()
 
     def reset(self) -> None:
@@ -211,8 +211,8 @@ class ScanFilter:
         """
         learned, diverged = [], False
         for pair in self.pairing.pairs():
-            quantity = self._quantity(pair)
-            if quantity is None:
+            quantity = self._truths.of(self.target, pair.scan.number, pair)
+            if quantity is None or pair.scan.inputs is None:
                 continue
             try:
                 learned.append(self._learn_pair(pair, quantity))
@@ -221,19 +221,6 @@ class ScanFilter:
         if diverged:
             raise Unusable('learner diverged')
         return learned
-
-    def _quantity(self, pair: Pair[Waiting]) -> Array | None:
-        """Truth of a pair; None for a motion that is not known, or interrupted."""
-        before, self._previous_pair = self._previous_pair, pair
-        if pair.scan.inputs is None:
-            return None
-        if not self.target.needs_previous:
-            return self.target.quantity(pair.pose, None)
-        if before is None or before.scan.number != pair.scan.number - 1:
-            return None
-        if before.track != pair.track:
-            return None
-        return self.target.quantity(pair.pose, before.pose)
 
     def _learn_pair(self, pair: Pair[Waiting], quantity: Array) -> Learned:
         """Account for the error of a scan, then learn it."""

@@ -20,21 +20,21 @@ import numpy as np
 from robot import callbacks, drive, get_stamp, node_in_process, parameters, ROUND, rounds
 from tqdm import tqdm
 
-from kernel_constrained.nodes import filter_node, messages
+from kernel_constrained.perception import intake, messages
 from kernel_constrained.perception.filter import ScanFilter
 
 RATE = 40
 TARGET = 300.0  # microseconds of our own code per message
 # What timers are put around: some of it private, so that a name may go with a change of the node.
 STAGES = {
-    'conversion of the message': ('nodes.stamp_of', 'nodes.reading_of', 'nodes.pose_of'),
+    'conversion of the message': ('intake.stamp_of', 'intake.reading_of', 'intake.pose_of'),
     'features': ('filter.features',),
     'prediction': ('filter._predict',),
     'covariance': ('filter._covariance',),
     'pairing': ('filter.pairing.add_scan', 'filter.pairing.add_pose', 'filter.pairing.pairs'),
     'scan: the rest': ('filter.scan',),
     'learning (partial_fit)': ('learner.partial_fit',),
-    'truth of a pair': ('filter._quantity',),
+    'truth of a pair': ('filter._truths.of',),
     'recent pairs, losses': ('filter._recent.add', 'filter.losses.add'),
     'scaling': ('filter._look_at_scaling',),
     'learn: the rest': ('filter.learn',),
@@ -87,7 +87,7 @@ class Stages:
 def instrument(node, stages):
     """Put timers around all that is there of :data:`STAGES`; return the timed callbacks."""
     owners = {
-        'nodes': filter_node,
+        'intake': intake,
         'node': node,
         'filter': node.filter,
         'learner': type(node.filter.learner),  # the class: a filter may begin a new one

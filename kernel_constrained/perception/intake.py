@@ -1,0 +1,92 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Messages into the filter: the one way in, for the node and for the offline commands alike."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.filter import Estimate, ScanFilter
+from kernel_constrained.perception.geometry import Mounting
+from kernel_constrained.perception.messages import pose_of, reading_of, stamp_of
+from kernel_constrained.perception.unusable import Unusable
+
+
+class Intake:
+    """Checks messages and hands what they say to a filter.
+
+    Parameters
+    ----------
+    filter_
+        What learns.
+    config
+        What is expected of the messages.
+    mounting
+        From the frame of a scan to where its sensor is mounted, or None where that is fixed.
+
+    Attributes
+    ----------
+    frames : dict of str to str
+        Frame of the messages used so far, for ``'scan'`` and ``'pose'``.
+    not_finite : bool
+        Whether an estimate was not finite.
+    """
+
+    def __init__(
+        self,
+        filter_: ScanFilter,
+        config: FilterNodeConfig,
+        mounting: Callable[[str], Mounting] | None = None,
+    ) -> None:
+        self.filter, self.config = filter_, config
+        self._mounting = mounting
+        self.frames: dict[str, str] = {}
+        self.not_finite = False
+
+    def scan(self, message: Any) -> Estimate | None:
+        """Take a LaserScan or Range; returns and raises as :meth:`ScanFilter.scan` does.
+
+        Raises
+        ------
+        Unusable
+            Also for a message without a stamp or in the wrong frame, and where the estimate is
+            not finite.
+        """
+        stamp = stamp_of(message)
+        frame = self._checked_frame('scan', self.config.input.frame_id, message)
+        if self._mounting is not None:
+            self.filter.mounting = self._mounting(message.header.frame_id)
+        estimate = self.filter.scan(stamp, reading_of(message))
+        self.frames['scan'] = frame
+        if estimate is not None and not math.isfinite(estimate.mean.sum()):
+            self.not_finite = True
+            raise Unusable('estimate not finite', f'{estimate.mean}')
+        return estimate
+
+    def pose(self, message: Any) -> None:
+        """Take a trusted pose; raises :class:`Unusable` as :meth:`scan` does."""
+        stamp, pose = stamp_of(message), pose_of(message)
+        frame = self._checked_frame('pose', self.config.pose.frame_id, message)
+        self.filter.pose(stamp, pose)
+        self.frames['pose'] = frame
+
+    def reset(self) -> None:
+        """Forget the frames, and that an estimate was not finite."""
+        self.frames, self.not_finite = {}, False
+
+    @property
+    def estimate_frame(self) -> str:
+        """Frame of the estimate; without a pose yet, and none configured, it has no name."""
+        given, frames = self.config, self.frames
+        if self.filter.target.needs_previous:
+            return given.frame_id or given.input.frame_id or frames.get('scan', '')
+        return given.frame_id or given.pose.frame_id or frames.get('pose', '')
+
+    def _checked_frame(self, source: str, expected: str, message: Any) -> str:
+        """Refuse a message in another frame than is expected, or than the first used was in."""
+        frame: str = message.header.frame_id.lstrip('/')
+        expected = expected.lstrip('/') or self.frames.get(source, frame)
+        if frame != expected:
+            raise Unusable('wrong frame', f'{frame!r} where {expected!r} is expected')
+        return frame
