@@ -19,6 +19,7 @@ COMMANDS = {
     'filter_node': 'nodes.filter_node',
     'replay_node': 'nodes.replay_node',
     'record_node': 'nodes.record_node',
+    'evaluate': 'offline.evaluate',
     'convert': 'offline.convert',
     'parameters': 'offline.parameters',
     'demo': 'offline.demo',

@@ -10,6 +10,7 @@ COMMANDS = {
     'filter_node': ('nodes.filter_node', 'ROS node: learns and publishes estimates from scans'),
     'replay_node': ('nodes.replay_node', 'ROS node: plays bags, robot logs, the LIDAR table'),
     'record_node': ('nodes.record_node', 'ROS node: records topics to a rosbag2 (mcap)'),
+    'evaluate': ('offline.evaluate', 'run the filter over recordings; prints and writes figures'),
     'convert': ('offline.convert', 'write any recording as a rosbag2'),
     'parameters': ('offline.parameters', 'print the page of all parameters'),
     'demo': ('offline.demo', 'replay data through the nodes; prints a table, writes figures'),

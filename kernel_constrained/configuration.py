@@ -267,3 +267,27 @@ def read_parameter_file(path: str | Path, node: str) -> dict[str, Any]:
             )
         values.update(flat_names(given or {}))
     return {name: value for name, value in values.items() if not name.startswith(FOREIGN)}
+
+
+def write_parameter_file(path: str | Path, config: Any, comment: str = '') -> None:
+    """Write a configuration as a parameter file that a node takes as it is.
+
+    Parameters
+    ----------
+    path
+        The file; replaced where it is there.
+    config
+        The configuration object.
+    comment
+        Lines to begin with, without the ``#``.
+    """
+    tree: dict[str, Any] = {}
+    for name, value in flatten(config).items():
+        *groups, last = name.split('.')
+        place = tree
+        for each in groups:
+            place = place.setdefault(each, {})
+        place[last] = list(value) if isinstance(value, tuple) else value
+    text = yaml.safe_dump({'/**': {'ros__parameters': tree}}, sort_keys=False)
+    head = ''.join(f'# {line}\n' for line in comment.splitlines())
+    Path(path).write_text(head + text, encoding='utf-8')

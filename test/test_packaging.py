@@ -14,7 +14,9 @@ from xml.etree import ElementTree
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-EXECUTABLES = ('filter_node', 'replay_node', 'record_node', 'convert', 'parameters', 'demo')
+EXECUTABLES = (
+    'filter_node', 'replay_node', 'record_node', 'evaluate', 'convert', 'parameters', 'demo',
+)  # fmt: skip
 CONFIG = sorted(path.name for path in (REPOSITORY / 'config').iterdir())
 LAUNCH = sorted(path.name for path in (REPOSITORY / 'launch').glob('*.launch.py'))
 

@@ -111,6 +111,8 @@ class ScanFilter:
         Offset and scale of the inputs.
     losses : LossHistory
         Of the scans with a trusted pose, each from before it was learned.
+    scans : int
+        Scans taken, whether or not there was an estimate.
     samples : int
         Pairs learned.
     looked : bool
@@ -124,7 +126,7 @@ class ScanFilter:
         self.pairing: Pairing[Waiting] = Pairing(
             config.pairing.max_gap, config.pairing.queue_size, config.pose.max_jump
         )
-        self._scans = 0
+        self.scans = 0
         self.inputs = Inputs(config.features, config.target.type == 'motion')
         self._truths = Truths()
         self.reset()
@@ -186,8 +188,8 @@ class ScanFilter:
         features = self.features(scan)
         inputs = self.inputs.of(stamp, features)
         mean, support = self._predict(inputs)
-        self.pairing.add_scan(stamp, Waiting(self._scans, inputs, mean, support))
-        self._scans += 1
+        self.pairing.add_scan(stamp, Waiting(self.scans, inputs, mean, support))
+        self.scans += 1
         self.inputs.note(stamp, features)
         if inputs is None or mean is None:
             return None

@@ -1,0 +1,258 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""A recording through the filter, without middleware: what it says of each scan, and the truth.
+
+The messages go the same way as in the node, so that a replay in lockstep gives the same numbers.
+"""
+
+import math
+from collections import Counter, deque
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kernel_constrained.bags import decode, Message, RecordingError
+from kernel_constrained.offline.series import Series
+from kernel_constrained.offline.sources import Topics
+from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter
+from kernel_constrained.perception.geometry import Pose
+from kernel_constrained.perception.intake import Intake
+from kernel_constrained.perception.messages import pose_of, stamp_of
+from kernel_constrained.perception.pairing import Pair, Pairing, SECOND
+from kernel_constrained.perception.targets import HEADING, Truths, with_heading
+from kernel_constrained.perception.unusable import Unusable
+
+Array = npt.NDArray[np.float64]
+
+# What a row of the series is about: learned as it came, from after the split, or from a dropout.
+ONLINE, TEST, DROPOUT = 'online', 'test', 'dropout'
+
+UNITS = {'x': 'm', 'y': 'm', 'z': 'm', 'forward': 'm', 'left': 'm', 'yaw': 'rad'}
+
+
+@attrs.frozen
+class Schedule:
+    """When the filter learns, and when it is on its own; seconds since the recording began.
+
+    Attributes
+    ----------
+    test_from
+        From here on the filter predicts and does not learn.
+    dropouts
+        Intervals (begin, end) in which no trusted pose reaches the filter.
+    """
+
+    test_from: float = math.inf
+    dropouts: tuple[tuple[float, float], ...] = ()
+
+    def section(self, time: float) -> str:
+        """Say what a message at a time is for."""
+        if any(begin <= time < end for begin, end in self.dropouts):
+            return DROPOUT
+        return TEST if time >= self.test_from else ONLINE
+
+
+def component_names(filter_: ScanFilter) -> tuple[str, ...]:
+    """Names of the numbers that estimates are published as: a heading is a yaw."""
+    names = filter_.target.components
+    return (*names[:-2], 'yaw') if names[-2:] == HEADING else names
+
+
+@attrs.define
+class Row:
+    """What is known so far of an estimate."""
+
+    number: int
+    stamp: int
+    time: float
+    section: str
+    mean: Array
+    shown: Array
+    deviation: Array
+    learned: bool = False
+    loss: float = math.nan
+    cvar: float = math.nan
+    dual_variable: float = math.nan
+    model_order: int = 0
+    truth: Array | None = None
+    pose: Pose | None = None
+
+
+class Evaluation:
+    """Feeds a filter and notes what it says of each scan beside the truth.
+
+    Parameters
+    ----------
+    config
+        Of the filter.
+    topics
+        What is fed to it.
+    start
+        Stamp at which the recording begins, nanoseconds.
+    schedule
+        When it learns.
+
+    Attributes
+    ----------
+    filter : ScanFilter
+        As it is by now.
+    series : Series
+        A row for each estimate, see :meth:`columns`.
+    received, used, dropped : Counter
+        Messages by ``'scan'`` (or ``'range'``) and ``'pose'``; dropped ones by reason.
+    withheld : int
+        Poses that did not reach the filter because of a dropout.
+    largest_order : int
+        Largest model order there was.
+    """
+
+    def __init__(
+        self, config: FilterNodeConfig, topics: Topics, start: int, schedule: Schedule
+    ) -> None:
+        self.config, self.topics, self.schedule = config, topics, schedule
+        self.filter = ScanFilter(config)
+        self.names = component_names(self.filter)
+        self.series = Series(self.columns(self.names))
+        self.received: Counter[str] = Counter()
+        self.used: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
+        self.withheld = self.largest_order = 0
+        self._start = start
+        self._intake = Intake(self.filter, config)
+        # The truth is paired by itself: it knows the poses that the filter does not get.
+        self._pairing: Pairing[int] = Pairing(
+            config.pairing.max_gap, config.pairing.queue_size, config.pose.max_jump
+        )
+        self._truths = Truths()
+        self._pending: deque[Row] = deque()
+        self._most_pending = 3 * config.pairing.queue_size
+
+    @staticmethod
+    def columns(names: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Columns of the series: name and numpy type."""
+        each = [f'{kind}_{name}' for kind in ('estimate', 'truth', 'sd') for name in names]
+        figures = ['loss', 'cvar', 'violation', 'dual_variable']
+        return [
+            ('stamp', 'i8'), ('time', 'f8'), ('section', 'U7'), ('learned', 'i1'),
+            *((name, 'f8') for name in (*each, *figures)), ('model_order', 'i4'),
+            ('pose_x', 'f8'), ('pose_y', 'f8'), ('pose_yaw', 'f8'),
+        ]  # fmt: skip
+
+    def take(self, message: Message) -> None:
+        """Take a message of the recording; what cannot be used is counted by reason."""
+        kind = self.topics.input_type if message.topic == self.topics.input else 'pose'
+        time = (message.stamp - self._start) / SECOND
+        self.received[kind] += 1
+        try:
+            decoded = decode(message)
+            if kind == 'pose':
+                self._take_pose(decoded, time)
+            else:
+                self._take_scan(decoded, time)
+            self.used[kind] += 1
+        except Unusable as error:
+            self.dropped[f'{kind}: {error.reason}'] += 1
+        except RecordingError:
+            self.dropped[f'{kind}: cannot be decoded'] += 1
+
+    def finish(self) -> None:
+        """Write the rows whose truth did not come."""
+        while self._pending:
+            self._write(self._pending.popleft())
+
+    # -- messages ---------------------------------------------------------------------------
+
+    def _take_scan(self, message: Any, time: float) -> None:
+        section = self.schedule.section(time)
+        self.filter.learning = time < self.schedule.test_from
+        estimate = self._intake.scan(message)
+        number = self.filter.scans - 1
+        self._pairing.add_scan(stamp_of(message), number)
+        if estimate is not None:
+            self._pending.append(self._row(number, time, section, estimate))
+        self._learn()
+
+    def _take_pose(self, message: Any, time: float) -> None:
+        dropped_out = self.schedule.section(time) == DROPOUT
+        if not dropped_out:
+            self._intake.pose(message)
+        with suppress(Unusable):  # as the filter has said, where it has got it
+            self._pairing.add_pose(stamp_of(message), pose_of(message))
+        self.withheld += dropped_out
+        self._learn()
+
+    def _row(self, number: int, time: float, section: str, estimate: Estimate) -> Row:
+        learner = self.filter.learner
+        shown, covariance = estimate.mean, estimate.covariance
+        if len(self.names) < len(shown):
+            shown, covariance = with_heading(shown, covariance)
+        return Row(
+            number, estimate.stamp, time, section, estimate.mean, shown,
+            np.sqrt(covariance.diagonal()),
+            dual_variable=learner.dual_variable_, model_order=learner.model_order_,
+        )  # fmt: skip
+
+    def _learn(self) -> None:
+        """Let the filter learn; then complete the rows whose truth has become known."""
+        for learned in self.filter.learn():
+            self._note_learned(learned)
+        for pair in self._pairing.pairs():
+            self._note_truth(pair)
+        while len(self._pending) > self._most_pending:
+            self._write(self._pending.popleft())
+
+    def _note_learned(self, learned: Learned) -> None:
+        """Note figures as the node would publish them after this sample."""
+        learner = self.filter.learner
+        self.largest_order = max(self.largest_order, learner.model_order_)
+        for row in self._pending:
+            if row.stamp == learned.stamp and math.isnan(row.loss):
+                row.learned, row.loss = self.filter.learning, learned.loss
+                row.cvar = self.filter.cvar()
+                row.dual_variable = learner.dual_variable_
+                row.model_order = learner.model_order_
+                return
+
+    def _note_truth(self, pair: Pair[int]) -> None:
+        """Complete the row of a pair; those before it have no truth."""
+        truth = self._truths.of(self.filter.target, pair.scan, pair)
+        while self._pending and self._pending[0].number < pair.scan:
+            self._write(self._pending.popleft())
+        if not self._pending or self._pending[0].number != pair.scan:
+            return
+        row = self._pending.popleft()
+        row.truth, row.pose = truth, pair.pose
+        self._write(row)
+
+    # -- rows -------------------------------------------------------------------------------
+
+    def _write(self, row: Row) -> None:
+        bound, truth = self.config.learner, row.truth
+        shown_truth = np.full(len(self.names), math.nan)
+        if truth is not None:
+            if math.isnan(row.loss):  # not shown to the filter: its loss as if it had been
+                target = self.filter.target
+                residual = target.normalised(row.mean, cut=False) - target.normalised(truth)
+                row.loss = float(residual @ residual)
+            shown_truth = truth
+            if len(self.names) < len(truth):
+                shown_truth = np.append(truth[:-2], math.atan2(truth[-1], truth[-2]))
+        pose = row.pose or Pose(math.nan, math.nan, math.nan, math.nan)
+        self.series.append((
+            row.stamp, row.time, row.section, row.learned,
+            *row.shown.tolist(), *shown_truth.tolist(), *row.deviation.tolist(),
+            row.loss, row.cvar, row.cvar - bound.tolerance if bound.constrained else math.nan,
+            row.dual_variable, row.model_order, pose.x, pose.y, pose.yaw,
+        ))  # fmt: skip
+
+    def errors(self, name: str) -> Array:
+        """Estimate minus truth of a component, shape (n,); of a yaw the short way round."""
+        estimate, truth = self.series.columns(f'estimate_{name}', f'truth_{name}')
+        difference: Array = estimate - truth
+        if name == 'yaw':
+            difference -= 2.0 * math.pi * np.round(difference / (2.0 * math.pi))
+        return difference
