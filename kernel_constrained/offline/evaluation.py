@@ -7,21 +7,21 @@ The messages go the same way as in the node, so that a replay in lockstep gives 
 
 import math
 from collections import Counter, deque
-from contextlib import suppress
 from typing import Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.bags import decode, Message, RecordingError
+from kernel_constrained.bags import Message, RecordingError
+from kernel_constrained.bags.cdr import decode_input
 from kernel_constrained.offline.series import Series
 from kernel_constrained.offline.sources import Topics
 from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter
 from kernel_constrained.perception.geometry import Pose
 from kernel_constrained.perception.intake import Intake
-from kernel_constrained.perception.messages import pose_of, stamp_of
+from kernel_constrained.perception.messages import stamp_of
 from kernel_constrained.perception.pairing import Pair, Pairing, SECOND
 from kernel_constrained.perception.targets import HEADING, Truths, with_heading
 from kernel_constrained.perception.unusable import Unusable
@@ -73,11 +73,11 @@ class Row:
     mean: Array
     shown: Array
     deviation: Array
+    dual_variable: float
+    model_order: int
     learned: bool = False
     loss: float = math.nan
     cvar: float = math.nan
-    dual_variable: float = math.nan
-    model_order: int = 0
     truth: Array | None = None
     pose: Pose | None = None
 
@@ -129,6 +129,7 @@ class Evaluation:
         )
         self._truths = Truths()
         self._pending: deque[Row] = deque()
+        self._learner_figures = 0.0, 0
         self._most_pending = 3 * config.pairing.queue_size
 
     @staticmethod
@@ -148,7 +149,7 @@ class Evaluation:
         time = (message.stamp - self._start) / SECOND
         self.received[kind] += 1
         try:
-            decoded = decode(message)
+            decoded = decode_input(message)
             if kind == 'pose':
                 self._take_pose(decoded, time)
             else:
@@ -178,22 +179,18 @@ class Evaluation:
 
     def _take_pose(self, message: Any, time: float) -> None:
         dropped_out = self.schedule.section(time) == DROPOUT
-        if not dropped_out:
-            self._intake.pose(message)
-        with suppress(Unusable):  # as the filter has said, where it has got it
-            self._pairing.add_pose(stamp_of(message), pose_of(message))
+        take = self._intake.checked_pose if dropped_out else self._intake.pose
+        self._pairing.add_pose(*take(message))
         self.withheld += dropped_out
         self._learn()
 
     def _row(self, number: int, time: float, section: str, estimate: Estimate) -> Row:
-        learner = self.filter.learner
         shown, covariance = estimate.mean, estimate.covariance
         if len(self.names) < len(shown):
             shown, covariance = with_heading(shown, covariance)
         return Row(
             number, estimate.stamp, time, section, estimate.mean, shown,
-            np.sqrt(covariance.diagonal()),
-            dual_variable=learner.dual_variable_, model_order=learner.model_order_,
+            np.sqrt(covariance.diagonal()), *self._learner_figures,
         )  # fmt: skip
 
     def _learn(self) -> None:
@@ -208,13 +205,13 @@ class Evaluation:
     def _note_learned(self, learned: Learned) -> None:
         """Note figures as the node would publish them after this sample."""
         learner = self.filter.learner
+        self._learner_figures = learner.dual_variable_, learner.model_order_
         self.largest_order = max(self.largest_order, learner.model_order_)
         for row in self._pending:
             if row.stamp == learned.stamp and math.isnan(row.loss):
                 row.learned, row.loss = self.filter.learning, learned.loss
                 row.cvar = self.filter.cvar()
-                row.dual_variable = learner.dual_variable_
-                row.model_order = learner.model_order_
+                row.dual_variable, row.model_order = self._learner_figures
                 return
 
     def _note_truth(self, pair: Pair[int]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import Estimate, ScanFilter
-from kernel_constrained.perception.geometry import Mounting
+from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.messages import pose_of, reading_of, stamp_of
 from kernel_constrained.perception.unusable import Unusable
 
@@ -64,12 +64,24 @@ class Intake:
             raise Unusable('estimate not finite', f'{estimate.mean}')
         return estimate
 
-    def pose(self, message: Any) -> None:
-        """Take a trusted pose; raises :class:`Unusable` as :meth:`scan` does."""
-        stamp, pose = stamp_of(message), pose_of(message)
-        frame = self._checked_frame('pose', self.config.pose.frame_id, message)
+    def pose(self, message: Any) -> tuple[int, Pose]:
+        """Take a trusted pose; returns and raises as :meth:`checked_pose` does."""
+        stamp, pose = self.checked_pose(message)
         self.filter.pose(stamp, pose)
-        self.frames['pose'] = frame
+        self.frames['pose'] = message.header.frame_id.lstrip('/')
+        return stamp, pose
+
+    def checked_pose(self, message: Any) -> tuple[int, Pose]:
+        """Return stamp and pose of a message, which the filter does not get.
+
+        Raises
+        ------
+        Unusable
+            It has no stamp, is no pose, or is in the wrong frame.
+        """
+        stamp, pose = stamp_of(message), pose_of(message)
+        self._checked_frame('pose', self.config.pose.frame_id, message)
+        return stamp, pose
 
     def reset(self) -> None:
         """Forget the frames, and that an estimate was not finite."""
