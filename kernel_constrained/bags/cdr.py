@@ -126,7 +126,7 @@ def read_scan(data: bytes) -> LaserScan | None:
     (intensities,) = COUNT.unpack_from(data, end)
     if not_at_end(data, end + COUNT.size + 4 * intensities):
         return None
-    return LaserScan(header, *angles, np.frombuffer(data, '<f4', beams, place))
+    return LaserScan._make((header, *angles, np.frombuffer(data, '<f4', beams, place)))
 
 
 def read_range(data: bytes) -> Range | None:

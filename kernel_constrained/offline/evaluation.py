@@ -22,7 +22,7 @@ from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter
 from kernel_constrained.perception.geometry import Pose
 from kernel_constrained.perception.intake import Intake
 from kernel_constrained.perception.messages import stamp_of
-from kernel_constrained.perception.pairing import Pair, Pairing, SECOND
+from kernel_constrained.perception.pairing import Pairing, SECOND
 from kernel_constrained.perception.targets import HEADING, Truths, with_heading
 from kernel_constrained.perception.unusable import Unusable
 
@@ -30,6 +30,9 @@ Array = npt.NDArray[np.float64]
 
 # What a row of the series is about: learned as it came, from after the split, or from a dropout.
 ONLINE, TEST, DROPOUT = 'online', 'test', 'dropout'
+
+# Reason why a message was dropped that is damaged: that is no matter of the robot.
+UNDECODABLE = 'cannot be decoded'
 
 UNITS = {'x': 'm', 'y': 'm', 'z': 'm', 'forward': 'm', 'left': 'm', 'yaw': 'rad'}
 
@@ -123,10 +126,12 @@ class Evaluation:
         self.withheld = self.largest_order = 0
         self._start = start
         self._intake = Intake(self.filter, config)
-        # The truth is paired by itself: it knows the poses that the filter does not get.
-        self._pairing: Pairing[int] = Pairing(
-            config.pairing.max_gap, config.pairing.queue_size, config.pose.max_jump
-        )
+        # With dropouts the truth is paired by itself: it knows poses that the filter does not.
+        self._pairing: Pairing[int] | None = None
+        if schedule.dropouts:
+            self._pairing = Pairing(
+                config.pairing.max_gap, config.pairing.queue_size, config.pose.max_jump
+            )
         self._truths = Truths()
         self._pending: deque[Row] = deque()
         self._learner_figures = 0.0, 0
@@ -158,7 +163,7 @@ class Evaluation:
         except Unusable as error:
             self.dropped[f'{kind}: {error.reason}'] += 1
         except RecordingError:
-            self.dropped[f'{kind}: cannot be decoded'] += 1
+            self.dropped[f'{kind}: {UNDECODABLE}'] += 1
 
     def finish(self) -> None:
         """Write the rows whose truth did not come."""
@@ -172,7 +177,8 @@ class Evaluation:
         self.filter.learning = time < self.schedule.test_from
         estimate = self._intake.scan(message)
         number = self.filter.scans - 1
-        self._pairing.add_scan(stamp_of(message), number)
+        if self._pairing is not None:
+            self._pairing.add_scan(stamp_of(message), number)
         if estimate is not None:
             self._pending.append(self._row(number, time, section, estimate))
         self._learn()
@@ -180,7 +186,9 @@ class Evaluation:
     def _take_pose(self, message: Any, time: float) -> None:
         dropped_out = self.schedule.section(time) == DROPOUT
         take = self._intake.checked_pose if dropped_out else self._intake.pose
-        self._pairing.add_pose(*take(message))
+        stamp, pose = take(message)
+        if self._pairing is not None:
+            self._pairing.add_pose(stamp, pose)
         self.withheld += dropped_out
         self._learn()
 
@@ -197,8 +205,9 @@ class Evaluation:
         """Let the filter learn; then complete the rows whose truth has become known."""
         for learned in self.filter.learn():
             self._note_learned(learned)
-        for pair in self._pairing.pairs():
-            self._note_truth(pair)
+        for pair in self._pairing.pairs() if self._pairing is not None else ():
+            truth = self._truths.of(self.filter.target, pair.scan, pair)
+            self._complete(pair.scan, truth, pair.pose)
         while len(self._pending) > self._most_pending:
             self._write(self._pending.popleft())
 
@@ -212,18 +221,20 @@ class Evaluation:
                 row.learned, row.loss = self.filter.learning, learned.loss
                 row.cvar = self.filter.cvar()
                 row.dual_variable, row.model_order = self._learner_figures
-                return
-
-    def _note_truth(self, pair: Pair[int]) -> None:
-        """Complete the row of a pair; those before it have no truth."""
-        truth = self._truths.of(self.filter.target, pair.scan, pair)
-        while self._pending and self._pending[0].number < pair.scan:
-            self._write(self._pending.popleft())
-        if not self._pending or self._pending[0].number != pair.scan:
+                break
+        else:
             return
-        row = self._pending.popleft()
-        row.truth, row.pose = truth, pair.pose
-        self._write(row)
+        if self._pairing is None:
+            self._complete(row.number, learned.truth, learned.pose)
+
+    def _complete(self, number: int, truth: Array | None, pose: Pose) -> None:
+        """Write the row of a scan whose truth is known; those before it have none."""
+        while self._pending and self._pending[0].number < number:
+            self._write(self._pending.popleft())
+        if self._pending and self._pending[0].number == number:
+            row = self._pending.popleft()
+            row.truth, row.pose = truth, pose
+            self._write(row)
 
     # -- rows -------------------------------------------------------------------------------
 

@@ -69,15 +69,21 @@ class Learned(NamedTuple):
     ----------
     stamp : int
         The scan's, nanoseconds.
+    truth : (components,)
+        The quantity by the trusted poses, SI units.
     error : (components,)
-        Estimate minus truth in SI units, from before the sample was learned.
+        Estimate minus truth, from before the sample was learned.
     loss : float
         Its squared norm in scales, after the target was cut off.
+    pose : Pose
+        The trusted pose at the stamp.
     """
 
     stamp: int
+    truth: Array
     error: Array
     loss: float
+    pose: Pose
 
 
 class Waiting(NamedTuple):
@@ -241,7 +247,7 @@ class ScanFilter:
             if self.learning:
                 self._look_at_scaling()
             self._look_at_spread()
-        return Learned(pair.stamp, mean - quantity, loss)
+        return Learned(pair.stamp, quantity, mean - quantity, loss, pair.pose)
 
     # -- scaling ----------------------------------------------------------------------------
 

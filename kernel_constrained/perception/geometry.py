@@ -48,12 +48,13 @@ def wrapped(angle: float) -> float:
 
 def unit_quaternion(quaternion: Quaternion) -> Quaternion:
     """Return a quaternion of length 1 for one of any length but zero; raises ``Unusable``."""
+    x, y, z, w = quaternion
+    largest = max(abs(x), abs(y), abs(z), abs(w))
     if not all(map(math.isfinite, quaternion)):
         raise Unusable('non-finite pose', f'quaternion {quaternion}')
-    largest = max(map(abs, quaternion))
     if largest < 1e-6:
         raise Unusable('zero quaternion', f'{quaternion}')
-    x, y, z, w = (component / largest for component in quaternion)
+    x, y, z, w = x / largest, y / largest, z / largest, w / largest
     length = math.sqrt(x * x + y * y + z * z + w * w)
     return x / length, y / length, z / length, w / length
 

@@ -12,6 +12,9 @@ Array = npt.NDArray[np.float64]
 # Errors that are averaged at an input: the nearest tenth of the window, and at least so many.
 NEAREST_SHARE, FEWEST = 0.1, 20
 
+# Rows, from the last, of what is held beside the inputs.
+LEARNED, SUPPORT = -2, -1
+
 
 class Recent:
     """A ring of the newest pairs.
@@ -30,9 +33,11 @@ class Recent:
     """
 
     def __init__(self, window: int, inputs: int, outputs: int) -> None:
-        # A pair is a column: distances to all of them are sums of whole rows.
-        self._table = np.zeros((inputs + 2 * outputs + 2, window))
-        self._ends = inputs, inputs + outputs, inputs + 2 * outputs
+        # A pair is a column: distances to all of them are sums of whole rows. In single precision,
+        # as scans are, half as much has to come from memory.
+        self._inputs = np.zeros((inputs, window), dtype=np.float32)
+        self._rest = np.zeros((2 * outputs + 2, window))
+        self._outputs = outputs
         self.count = 0
 
     def add(
@@ -53,16 +58,17 @@ class Recent:
         learned
             Whether the pair is learned too.
         """
-        first, second, third = self._ends
-        pair = self._table[:, self.count % self.window]
-        pair[:first], pair[first:second], pair[second:third] = inputs, quantity, residual
-        pair[third], pair[third + 1] = learned, support
+        place, outputs = self.count % self.window, self._outputs
+        self._inputs[:, place] = inputs
+        rest = self._rest[:, place]
+        rest[:outputs], rest[outputs : 2 * outputs] = quantity, residual
+        rest[LEARNED], rest[SUPPORT] = learned, support
         self.count += 1
 
     @property
     def window(self) -> int:
         """Pairs that are held at most."""
-        return self._table.shape[1]
+        return self._inputs.shape[1]
 
     def __len__(self) -> int:
         return min(self.count, self.window)
@@ -70,12 +76,12 @@ class Recent:
     @property
     def inputs(self) -> Array:
         """Unscaled inputs, shape (n, inputs), in the order of the ring."""
-        return self._table[: self._ends[0], : len(self)].T
+        return self._inputs[:, : len(self)].T.astype(np.float64)
 
     @property
     def quantities(self) -> Array:
         """Truths in SI units, shape (n, outputs), in the order of the ring."""
-        return self._table[self._ends[0] : self._ends[1], : len(self)].T
+        return self._rest[: self._outputs, : len(self)].T
 
     @property
     def order(self) -> npt.NDArray[np.int64]:
@@ -86,7 +92,7 @@ class Recent:
     def learned(self) -> npt.NDArray[np.int64]:
         """Rows of the ring that were learned, the oldest first."""
         order = self.order
-        return order[self._table[self._ends[2], order] > 0.0]
+        return order[self._rest[LEARNED, order] > 0.0]
 
     def errors_near(self, inputs: Array, scale: Array) -> tuple[Array, float]:
         """Say how far estimates at inputs like these were off.
@@ -107,35 +113,37 @@ class Recent:
         """
         count = len(self)
         nearest = min(max(int(NEAREST_SHARE * count), FEWEST), count)
-        first, second, third = self._ends
-        outputs = second - first
-        sums = mean_of_nearest(self._table, count, inputs, 1.0 / scale, second, third, nearest)
+        outputs = self._outputs
+        sums = mean_of_nearest(
+            self._inputs, self._rest, count, inputs.astype(np.float32),
+            (1.0 / scale).astype(np.float32), outputs, nearest,
+        )  # fmt: skip
         return sums[:-1].reshape(outputs, outputs), float(sums[-1])
 
     def to_array(self) -> Array:
         """Return all that is held, the oldest first: what a model file holds."""
-        return self._table.T[self.order]
+        return np.concatenate([self._inputs, self._rest]).T[self.order]
 
     def restore(self, rows: Array, count: int) -> None:
         """Take what :meth:`to_array` returned; raises ValueError where it does not fit."""
-        if rows.shape != (min(count, self.window), len(self._table)):
+        inputs = len(self._inputs)
+        if rows.shape != (min(count, self.window), inputs + len(self._rest)):
             raise ValueError(f'recent pairs have shape {rows.shape}')
         self.count = count
-        self._table.T[self.order] = rows
+        self._inputs.T[self.order], self._rest.T[self.order] = rows[:, :inputs], rows[:, inputs:]
 
 
 @compiled_allocating
-def mean_of_nearest(table, count, inputs, inverse_scale, first, last, nearest):
-    """Mean outer product of rows ``first`` to ``last`` of a table, and mean of the last row.
+def mean_of_nearest(points, rest, count, at, inverse_scale, outputs, nearest):
+    """Mean outer product of the residuals, and mean support, of the pairs nearest to an input.
 
-    Over the ``nearest`` of the first ``count`` columns, and those as near as the last of them.
+    Of the first ``count`` pairs those ``nearest``, and those as near as the last of them.
     """
-    outputs = last - first
-    distance = np.zeros(count)
-    for j in range(inputs.shape[0]):
-        row, at, inverse = table[j], inputs[j], inverse_scale[j]
+    distance = np.zeros(count, dtype=np.float32)
+    for j in range(at.shape[0]):
+        row, centre, inverse = points[j], at[j], inverse_scale[j]
         for i in range(count):
-            difference = (row[i] - at) * inverse
+            difference = (row[i] - centre) * inverse
             distance[i] += difference * difference
     limit = np.partition(distance, nearest - 1)[nearest - 1]
     sums, used = np.zeros(outputs * outputs + 1), 0
@@ -144,6 +152,6 @@ def mean_of_nearest(table, count, inputs, inverse_scale, first, last, nearest):
             used += 1
             for a in range(outputs):
                 for b in range(outputs):
-                    sums[a * outputs + b] += table[first + a, i] * table[first + b, i]
-            sums[-1] += table[-1, i]
+                    sums[a * outputs + b] += rest[outputs + a, i] * rest[outputs + b, i]
+            sums[-1] += rest[SUPPORT, i]
     return sums / used
