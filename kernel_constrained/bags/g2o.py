@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """g2o pose graphs with laser scans: VERTEX_SE2 and ROBOTLASER1 lines as poses and scans."""
 
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,10 +10,9 @@ from kernel_constrained.bags.recording import RecordingError
 from kernel_constrained.bags.robot_log import (
     LogScan,
     parse_finite,
+    parse_lines,
     parse_robotlaser,
-    read_lines,
     RobotLog,
-    SkippedLines,
 )
 
 __all__ = ['killian_path', 'open_g2o']
@@ -23,7 +23,7 @@ def open_g2o(path: Path, *, range_max: float | None = None) -> RobotLog:
 
     A ROBOTLASER1 line belongs to the VERTEX_SE2 line before it and gets that vertex's optimised
     pose; the poses in the line itself are those from before the optimisation. A scan that has no
-    vertex of its own, or cannot be read, is skipped with a warning.
+    vertex of its own, or cannot be read, is skipped and stated as a loss.
 
     Parameters
     ----------
@@ -39,22 +39,23 @@ def open_g2o(path: Path, *, range_max: float | None = None) -> RobotLog:
     """
     scans: list[LogScan] = []
     vertex: list[float] | None = None
-    skipped = SkippedLines()
-    for number, line in enumerate(read_lines(path, '.g2o'), 1):
-        try:
-            if line.startswith('VERTEX_SE2 '):
-                vertex = None
+
+    def parse(line: str) -> None:
+        nonlocal vertex
+        if line.startswith('VERTEX_SE2 '):
+            vertex = None
+            with suppress(ValueError):
                 vertex = parse_finite(line.split()[2:5], 3)
-            elif line.startswith('ROBOTLASER1 '):
-                if vertex is None:
-                    raise ValueError('a scan without a VERTEX_SE2 of its own before it')
-                scan, _ = parse_robotlaser(line.split())
-                scan.x, scan.y, scan.yaw = vertex
-                scans.append(scan)
-                vertex = None
-        except (ValueError, IndexError) as error:
-            skipped.add(number, error)
-    return RobotLog(path.name, scans, range_max=range_max, warnings=skipped.warnings())
+        elif line.startswith('ROBOTLASER1 '):
+            if vertex is None:
+                raise ValueError('a scan without a VERTEX_SE2 of its own before it')
+            scan, _ = parse_robotlaser(line.split())
+            scan.x, scan.y, scan.yaw = vertex
+            scans.append(scan)
+            vertex = None
+
+    losses = parse_lines(path, '.g2o', parse)
+    return RobotLog(path.name, scans, range_max=range_max, losses=losses)
 
 
 def killian_path() -> Path:

@@ -7,8 +7,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kernel_constrained.bags.cdr import pose_bytes, range_bytes
 from kernel_constrained.bags.recording import Message, Recording, RecordingError, Topic
-from kernel_constrained.bags.serialization import pose_bytes, POSE_TYPE, range_bytes, RANGE_TYPE
+from kernel_constrained.bags.serialization import POSE_TYPE, RANGE_TYPE
 from kernel_constrained.data import lidar_split, load_lidar
 
 __all__ = ['LidarRecording', 'LidarRow']

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recognise what a person names as a source, and open it."""
 
-import gzip
 import inspect
 import os
+import zlib
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from kernel_constrained.bags.carmen import open_carmen
+from kernel_constrained.bags.compression import gzip_lines
+from kernel_constrained.bags.content import DB3_MAGIC, MCAP_MAGIC, read_head, what_is
 from kernel_constrained.bags.g2o import killian_path, open_g2o
 from kernel_constrained.bags.lidar_table import LidarRecording
 from kernel_constrained.bags.recording import one_line, Recording, RecordingError
@@ -19,6 +22,11 @@ __all__ = ['open_recording']
 
 LOG_SUFFIXES = ('.log', '.clf', '.log.gz', '.clf.gz')
 GRAPH_SUFFIXES = ('.g2o', '.g2o.gz', '.zip')
+
+# Lines by which a pose graph is told from a log.
+LOOKED_AT = 50
+# How many bags are named of those in a folder.
+NAMED = 5
 
 EXPECTED = (
     'expected a rosbag2 folder, a .db3 or .mcap file, a CARMEN log (.log, .clf), '
@@ -73,46 +81,47 @@ def _recognise(path: Path) -> tuple[str, Callable[..., Recording]]:
         raise RecordingError(f'{path}: no such file or folder; {EXPECTED}')
     if path.is_dir():
         _refuse_folder_without_bag(path)
-        for file in bag_files(path):
-            _refuse_by_content(file)
         return 'a rosbag2', Rosbag2Recording
-    _refuse_by_content(path)
+    head = read_head(path)
     name = path.name.lower()
-    if name.endswith(BAG_SUFFIXES):
+    if name.endswith(BAG_SUFFIXES) or head.startswith((MCAP_MAGIC, DB3_MAGIC)):
         return 'a rosbag2', Rosbag2Recording
     if name.endswith(GRAPH_SUFFIXES):
         return 'a pose graph', open_g2o
     if name.endswith(LOG_SUFFIXES):
         return 'a CARMEN log', open_carmen
     if name.endswith('.gz'):
-        with gzip.open(path, 'rb') as content:
-            is_graph = b'VERTEX_SE2' in content.read(4096)
+        is_graph = b'VERTEX_SE2' in _first_text(path)
         return ('a pose graph', open_g2o) if is_graph else ('a CARMEN log', open_carmen)
-    raise RecordingError(f'{path}: not a recording by its name; {EXPECTED}')
+    raise RecordingError(
+        f'{path}: not a recording by its name, and {what_is(head)} by its content; {EXPECTED}'
+    )
+
+
+def _first_text(path: Path) -> bytes:
+    try:
+        with path.open('rb') as file:
+            return b''.join(islice(gzip_lines(file), LOOKED_AT))
+    except (OSError, EOFError, zlib.error) as error:
+        raise RecordingError(f'{path}: cannot be read ({one_line(error)})') from error
 
 
 def _refuse_folder_without_bag(path: Path) -> None:
     if bag_files(path):
         return
-    if any(path.glob('*.bag')):
-        raise RecordingError(f'{path}: holds ROS 1 bags; {_conversion("<file>.bag")}')
+    if ros1 := sorted(path.glob('*.bag')):
+        read_head(ros1[0])
     if (path / 'metadata.yaml').exists():
         raise RecordingError(f'{path}: metadata.yaml is there but no .db3 or .mcap file')
-    raise RecordingError(f'{path}: a folder without a rosbag2 (no .db3 or .mcap file in it)')
-
-
-def _refuse_by_content(path: Path) -> None:
-    with path.open('rb') as content:
-        head = content.read(64)
-    if not head:
-        raise RecordingError(f'{path}: an empty file (0 bytes)')
-    if head.startswith(b'version https://git-lfs'):
+    inside = {
+        str(file.parent.relative_to(path))
+        for pattern in ('*/*', '*/*/*')
+        for file in path.glob(pattern)
+        if file.name.endswith(BAG_SUFFIXES)
+    }
+    if inside:
+        shown = ', '.join(sorted(inside)[:NAMED]) + (', …' if len(inside) > NAMED else '')
         raise RecordingError(
-            f'{path}: a Git LFS pointer instead of the data; run `git lfs pull` where it is from'
+            f'{path}: a folder of {len(inside)} rosbag2 folders ({shown}); name one of them'
         )
-    if head.startswith(b'#ROSBAG'):
-        raise RecordingError(f'{path}: a ROS 1 bag; {_conversion(path.name)}')
-
-
-def _conversion(name: str) -> str:
-    return f'convert it first: `rosbags-convert --src {name} --dst <folder>`'
+    raise RecordingError(f'{path}: a folder without a rosbag2 (no .db3 or .mcap file in it)')

@@ -2,32 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """What CARMEN logs and g2o files share: laser scans with a pose each, as a recording."""
 
-import gzip
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from kernel_constrained.bags.cdr import pose_bytes, scan_bytes
+from kernel_constrained.bags.compression import gzip_lines
 from kernel_constrained.bags.recording import Message, one_line, Recording, RecordingError, Topic
-from kernel_constrained.bags.serialization import pose_bytes, POSE_TYPE, scan_bytes, SCAN_TYPE
+from kernel_constrained.bags.serialization import POSE_TYPE, SCAN_TYPE
 
 __all__ = [
     'LogScan',
     'RobotLog',
-    'SkippedLines',
     'bearings',
     'estimate_range_max',
     'parse_finite',
+    'parse_lines',
     'parse_ranges',
     'parse_robotlaser',
     'parse_stamp',
-    'read_lines',
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -94,8 +95,8 @@ class RobotLog(Recording):
         The scans in the order of the log.
     range_max
         Largest real range in metres, or None to find it by :func:`estimate_range_max`.
-    warnings
-        What was noticed while parsing.
+    losses
+        What could not be read of the log.
 
     Raises
     ------
@@ -109,15 +110,15 @@ class RobotLog(Recording):
         scans: Sequence[LogScan],
         *,
         range_max: float | None = None,
-        warnings: Sequence[str] = (),
+        losses: Sequence[str] = (),
     ) -> None:
         super().__init__(name)
         if not scans:
             raise RecordingError(
                 f'{name}: no usable laser scan in it (FLASER or ROBOTLASER1 lines); '
-                + ('; '.join(warnings) or 'is it a robot log?')
+                + ('; '.join(losses) or 'is it a robot log?')
             )
-        self.warnings.extend(warnings)
+        self.losses.extend(losses)
         self._scans = sorted(self._with_stamps(scans), key=lambda scan: scan.stamp)
         self._limit_ranges(range_max)
         self._warn_of_mounting()
@@ -295,6 +296,8 @@ def parse_robotlaser(fields: Sequence[str]) -> tuple[LogScan, tuple[float, float
     beams = int(fields[8])
     ranges = parse_ranges(fields, 9, beams)
     rest = fields[10 + beams + int(fields[9 + beams]) :]
+    if len(rest) < 13:
+        raise ValueError('the line is cut off')
     x, y, yaw, robot_x, robot_y, robot_yaw = parse_finite(rest[:6], 6)
     if beams < 2 or not math.isclose(step * beams, field_of_view, rel_tol=1.5 / beams):
         start, step = bearings(beams)
@@ -356,53 +359,63 @@ def parse_stamp(text: str) -> int:
     return stamp
 
 
-class SkippedLines:
-    """Counts the lines of a log that could not be read and remembers the first."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first = ''
-
-    def add(self, number: int, error: Exception) -> None:
-        """Note that line ``number`` could not be read."""
-        self.count += 1
-        self.first = self.first or f'line {number}: {one_line(error)}'
-
-    def warnings(self) -> list[str]:
-        """Return one warning for all, or none."""
-        return [f'{self.count} scan lines skipped ({self.first})'] if self.count else []
-
-
-def read_lines(path: Path, member_suffix: str) -> Iterator[str]:
-    """Yield the lines of a text file, of a ``.gz``, or of the member of a ``.zip``.
+def parse_lines(path: Path, member_suffix: str, parse: Callable[[str], None]) -> list[str]:
+    """Hand each line of a text file, of a ``.gz``, or of the member of a ``.zip`` to ``parse``.
 
     Parameters
     ----------
     path
-        The file.
+        The file. Where it is damaged or cut off, the lines before that are parsed.
     member_suffix
         How the wanted member of an archive ends.
+    parse
+        Takes a line; ValueError or IndexError where it holds a scan that cannot be read.
+
+    Returns
+    -------
+    list of str
+        What is lost, one line each.
 
     Raises
     ------
     RecordingError
-        The file is damaged, or the archive has no such member.
+        Nothing can be read, or the archive has no such member.
     """
-    try:
-        if path.suffix == '.zip':
-            with (
-                zipfile.ZipFile(path) as archive,
-                archive.open(_member(archive, path, member_suffix)) as binary,
-            ):
-                yield from (line.decode('ascii', 'replace') for line in binary)
-        elif path.suffix == '.gz':
-            with gzip.open(path, 'rt', encoding='ascii', errors='replace') as text:
-                yield from text
-        else:
-            with path.open(encoding='ascii', errors='replace') as text:
-                yield from text
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise RecordingError(f'{path}: cannot be read ({one_line(error)})') from error
+    losses: list[str] = []
+    skipped, first, number, read = 0, '', 0, 0
+    with path.open('rb') as file:
+        try:
+            for number, line in enumerate(_lines(file, path, member_suffix), 1):
+                read += len(line)
+                try:
+                    parse(line.decode('ascii', 'replace'))
+                except (ValueError, IndexError) as error:
+                    skipped += 1
+                    first = first or f'line {number}: {one_line(error)}'
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            if not number:
+                raise RecordingError(f'{path}: cannot be read ({one_line(error)})') from error
+            losses.append(
+                f'{path.name}: damaged or cut off behind line {number:,} ({read:,} bytes of text, '
+                f'about {file.tell():,} of {path.stat().st_size:,} bytes of the file): '
+                f'what follows is lost ({one_line(error)})'
+            )
+    if skipped:
+        losses.append(f'{skipped:,} scans lost: lines that cannot be read (first {first})')
+    return losses
+
+
+def _lines(file: BinaryIO, path: Path, member_suffix: str) -> Iterator[bytes]:
+    if path.suffix == '.zip':
+        with (
+            zipfile.ZipFile(file) as archive,
+            archive.open(_member(archive, path, member_suffix)) as member,
+        ):
+            yield from member
+    elif path.suffix == '.gz':
+        yield from gzip_lines(file)
+    else:
+        yield from file
 
 
 def _member(archive: zipfile.ZipFile, path: Path, suffix: str) -> str:

@@ -4,14 +4,31 @@
 
 import os
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Final, Literal, TYPE_CHECKING, TypeAlias
 
-from rosbags.interfaces import Connection
+from rosbags.interfaces import (
+    Connection,
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
 from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import (
+    get_types_from_idl,
+    get_types_from_msg,
+    get_typestore,
+    Stores,
+    TypesysError,
+)
+from rosbags.typesys.store import Typestore
 
 from kernel_constrained.bags.recording import Message, Recording, RecordingError
 from kernel_constrained.bags.serialization import typestore
@@ -24,6 +41,20 @@ __all__ = ['BagWriter', 'write_bag']
 Storage: TypeAlias = Literal['mcap', 'db3']
 
 PLUGINS = {'mcap': StoragePlugin.MCAP, 'db3': StoragePlugin.SQLITE3}
+
+UNLIMITED = QosTime(2**31 - 1, 2**32 - 1)
+# What a topic offers whose last messages reach subscribers that come late.
+TRANSIENT_LOCAL = Qos(
+    QosHistory.KEEP_LAST,
+    1,
+    QosReliability.RELIABLE,
+    QosDurability.TRANSIENT_LOCAL,
+    UNLIMITED,
+    UNLIMITED,
+    QosLiveliness.AUTOMATIC,
+    UNLIMITED,
+    False,
+)
 
 # The newest layout; Jazzy, the oldest distribution supported here, writes the same.
 METADATA_VERSION: Final = 9
@@ -41,6 +72,10 @@ class BagWriter:
         A single file where it ends in ``.mcap`` or ``.db3``, else a folder with metadata.yaml.
     storage
         ``'mcap'`` or ``'db3'``; None follows the suffix, mcap without one.
+    definitions
+        Definitions of message types, for those that are not ROS's own or differ from them.
+    transient_local
+        Topics whose last messages are to reach subscribers that come late.
 
     Attributes
     ----------
@@ -54,7 +89,12 @@ class BagWriter:
     """
 
     def __init__(
-        self, destination: str | os.PathLike[str], storage: Storage | None = None
+        self,
+        destination: str | os.PathLike[str],
+        storage: Storage | None = None,
+        *,
+        definitions: Mapping[str, str] | None = None,
+        transient_local: Iterable[str] = (),
     ) -> None:
         self.destination = Path(destination)
         self.counts: Counter[str] = Counter()
@@ -67,6 +107,8 @@ class BagWriter:
                 f'(got {self._storage})'
             )
         self._refuse_existing()
+        self._definitions = definitions or {}
+        self._transient_local = set(transient_local)
         self._connections: dict[tuple[str, str], Connection] = {}
         self._resources = ExitStack()
 
@@ -90,20 +132,43 @@ class BagWriter:
         Raises
         ------
         RecordingError
-            Its type is not one of ROS's own: a bag must carry the definition, which is unknown.
+            Its type is not one of ROS's own, and no definition was given: a bag must carry it.
         """
         key = message.topic, message.type
         connection = self._connections.get(key)
         if connection is None:
-            if message.type not in typestore().fielddefs:
-                raise RecordingError(
-                    f'{message.topic}: the definition of {message.type} is unknown, '
-                    'so it cannot be written; leave the topic out'
-                )
-            connection = self._writer.add_connection(*key, typestore=typestore())
-            self._connections[key] = connection
+            connection = self._connections[key] = self._connect(*key)
         self._writer.write(connection, message.stamp, message.data)
         self.counts[message.topic] += 1
+
+    def can_write(self, kind: str) -> bool:
+        """Return whether the definition of a message type is known."""
+        return self._types(kind) is not None
+
+    def _connect(self, topic: str, kind: str) -> Connection:
+        types = self._types(kind)
+        if types is None:
+            raise RecordingError(
+                f'{topic}: the definition of {kind} is unknown, so it cannot be written; '
+                'leave the topic out'
+            )
+        qos = [TRANSIENT_LOCAL] if topic in self._transient_local else []
+        return self._writer.add_connection(topic, kind, typestore=types, offered_qos_profiles=qos)
+
+    def _types(self, kind: str) -> Typestore | None:
+        """Return a store that knows a type: from the definition given, else ROS's own."""
+        if definition := self._definitions.get(kind):
+            types = get_typestore(Stores.EMPTY)
+            parse = get_types_from_idl if 'IDL: ' in definition[:100] else None
+            try:
+                types.register(
+                    parse(definition) if parse else get_types_from_msg(definition, kind)
+                )
+                types.generate_msgdef(kind, ros_version=2)
+                return types
+            except (TypesysError, KeyError):  # of a kind that rosbags does not understand
+                pass
+        return typestore() if kind in typestore().fielddefs else None
 
     def __exit__(
         self,
@@ -131,9 +196,16 @@ class BagWriter:
 
 
 def write_bag(
-    recording: Recording, destination: str | os.PathLike[str], storage: Storage | None = None
+    recording: Recording,
+    destination: str | os.PathLike[str],
+    storage: Storage | None = None,
+    *,
+    topics: Iterable[str] | None = None,
+    progress: Callable[[Iterable[Message]], Iterable[Message]] = iter,
 ) -> dict[str, int]:
-    """Write all messages of a recording as a rosbag2.
+    """Write the messages of a recording as a rosbag2.
+
+    A topic whose type nobody defines is left out, and that is added to the recording's losses.
 
     Parameters
     ----------
@@ -141,18 +213,37 @@ def write_bag(
         Where the messages come from; their bytes and stamps are kept.
     destination, storage
         As for :class:`BagWriter`.
+    topics
+        Names to keep; all when None.
+    progress
+        Passes messages on while it shows how many.
 
     Returns
     -------
     dict of str to int
-        Messages written, for every topic of the recording.
+        Messages written, for every topic that was asked for.
 
     Raises
     ------
     RecordingError
-        The destination exists, the recording is damaged, or a type is unknown. Nothing is left.
+        The destination exists, there is no such topic, or nothing can be read where something
+        should be. Nothing is left.
     """
-    with BagWriter(destination, storage) as writer:
-        for message in recording.messages():
+    kept = {name: recording.topics[name] for name in sorted(recording.select(topics))}
+    lasting = [name for name, topic in kept.items() if topic.transient_local]
+    with BagWriter(
+        destination, storage, definitions=recording.definitions, transient_local=lasting
+    ) as writer:
+        known = [name for name, topic in kept.items() if writer.can_write(topic.type)]
+        for name in kept.keys() - known:
+            recording.lose(
+                f'{name}: {kept[name].count:,} messages not written, since the definition of '
+                f'{kept[name].type} is unknown'
+            )
+        for message in progress(recording.messages(known)):
             writer.write(message)
-    return {topic: writer.counts[topic] for topic in recording.topics}
+        if recording.losses and not writer.counts:
+            raise RecordingError(
+                f'{recording.name}: no message can be written ({"; ".join(recording.losses)})'
+            )
+    return {name: writer.counts[name] for name in kept}

@@ -13,8 +13,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.bags import Message, RecordingError
-from kernel_constrained.bags.cdr import decode_input
+from kernel_constrained.bags import decode_input, Message, RecordingError
 from kernel_constrained.offline.series import Series
 from kernel_constrained.offline.sources import Topics
 from kernel_constrained.perception.config import FilterNodeConfig

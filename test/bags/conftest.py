@@ -5,6 +5,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kernel_constrained.bags import BagWriter, killian_path, Message, RecordingError
 
@@ -56,3 +57,42 @@ def bag(tmp_path):
         return tmp_path / name
 
     return write
+
+
+@pytest.fixture
+def split_bag(bag, tmp_path):
+    """Return a function that writes a bag of three files, two messages each, stamps 0 to 5."""
+
+    class Split:
+        path = tmp_path / 'split'
+
+        def __call__(self, suffix):
+            if not self.path.exists():
+                self._write(suffix)
+            return self.path
+
+        def _write(self, suffix):
+            self.path.mkdir()
+            for number in range(3):
+                stamps = (2 * number, 2 * number + 1)
+                file = bag(
+                    *(('a', stamp, b'1') for stamp in stamps), name=f'bag_{number}.{suffix}'
+                )
+                file.rename(self.path / file.name)
+            files = [f'bag_{number}.{suffix}' for number in range(3)]
+            (self.path / 'metadata.yaml').write_text(
+                yaml.dump({'rosbag2_bagfile_information': described(files)})
+            )
+
+    return Split()
+
+
+def described(files):
+    """Return the metadata of a bag of these files with two messages each."""
+    topic = {'name': 'a', 'type': 'std_msgs/msg/String', 'serialization_format': 'cdr'}
+    return {
+        'version': 9,
+        'relative_file_paths': files,
+        'files': [{'path': file, 'message_count': 2} for file in files],
+        'topics_with_message_count': [{'topic_metadata': topic, 'message_count': 2 * len(files)}],
+    }

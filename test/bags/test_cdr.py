@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_constrained.bags import cdr, decode, Message, RecordingError
@@ -78,6 +78,7 @@ def same_header(first, second):
     same(first.header.stamp, second.header.stamp, ('sec', 'nanosec'))
 
 
+@settings(deadline=None)
 @given(stamps, frames, st.lists(single, min_size=7, max_size=7), st.lists(single, max_size=9),
        st.lists(single, max_size=3))  # fmt: skip
 def test_a_scan_is_read_as_by_the_general_decoder(stamp, frame, numbers, ranges, intensities):
@@ -88,6 +89,7 @@ def test_a_scan_is_read_as_by_the_general_decoder(stamp, frame, numbers, ranges,
     same(read, general, read._fields[1:])
 
 
+@settings(deadline=None)
 @given(stamps, frames, st.integers(0, 255), st.lists(single, min_size=5, max_size=5))
 def test_a_range_is_read_as_by_the_general_decoder(stamp, frame, kind, numbers):
     names = cdr.Range._fields[2:]
@@ -100,6 +102,7 @@ def test_a_range_is_read_as_by_the_general_decoder(stamp, frame, kind, numbers):
     same(read, decode(encoded), read._fields[1:])
 
 
+@settings(deadline=None)
 @given(st.sampled_from(POSES), stamps, frames, frames, st.lists(double, min_size=7, max_size=7))
 def test_a_pose_is_read_as_by_the_general_decoder(kind, stamp, frame, child, numbers):
     encoded = message(kind, posed(kind, stamp, frame, child, numbers))
@@ -133,6 +136,7 @@ def test_bytes_that_are_cut_off_or_too_many_are_an_error(kind):
             cdr.decode_input(whole._replace(data=data))
 
 
+@settings(deadline=None)
 @given(stamps, frames, st.lists(single, min_size=4, max_size=4), st.lists(single, max_size=9))
 def test_a_scan_is_written_as_by_the_general_encoder(stamp, frame, numbers, ranges):
     low, step, near, far = (0.0 if abs(number) > 1e30 else number for number in numbers)
@@ -145,6 +149,7 @@ def test_a_scan_is_written_as_by_the_general_encoder(stamp, frame, numbers, rang
     np.testing.assert_equal(written, message(SCAN, value).data)
 
 
+@settings(deadline=None)
 @given(stamps, frames, st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.floats(-20.0, 20.0))
 def test_a_pose_is_written_as_by_the_general_encoder(stamp, frame, x, y, yaw):
     written = cdr.pose_bytes(stamp, x, y, yaw, frame_id=frame)
@@ -157,6 +162,7 @@ def test_a_pose_is_written_as_by_the_general_encoder(stamp, frame, x, y, yaw):
     assert written == message(POSES[0], again).data
 
 
+@settings(deadline=None)
 @given(stamps, frames, single, single, single)
 def test_a_range_is_written_as_by_the_general_encoder(stamp, frame, value, near, far):
     written = cdr.range_bytes(stamp, value, range_min=near, range_max=far, frame_id=frame)

@@ -3,6 +3,7 @@
 """What is recognised, and what is said of the rest."""
 
 import gzip
+import sqlite3
 
 import pytest
 
@@ -51,7 +52,52 @@ def test_ros1_bag_is_recognised(tmp_path, inside_folder):
 
 def test_other_files_are_refused_with_what_was_expected(tmp_path):
     (tmp_path / 'table.csv').write_text('1,2\n')
-    assert 'not a recording by its name; expected' in refusal(tmp_path / 'table.csv')
+    said = refusal(tmp_path / 'table.csv')
+    assert 'not a recording by its name' in said
+    assert "text that begins with '1,2'" in said
+    assert 'expected a rosbag2' in said
+
+
+@pytest.mark.parametrize(
+    ('name', 'content', 'said'),
+    [
+        ('x.db3', b'a line\nand another\n', "text that begins with 'a line'"),
+        ('x.mcap', b'a line\nand another\n', "text that begins with 'a line'"),
+        ('x.db3', bytes(9000), 'zeros'),
+        ('x.mcap', b'PK\x03\x04' + bytes(99), 'a zip archive'),
+        ('x.ulg', b'ULog\x01\x12\x35' + bytes(99), 'a PX4 log (ULog)'),
+        ('x.db3', b'\x89PNG\r\n' + bytes(range(99)), 'a picture (PNG)'),
+        ('x.mcap.zstd', b'a line\nand another\n', 'not compressed by zstd'),
+        ('x', b'%PDF-1.4', 'a PDF document'),
+        ('x.mcap', b'\x89MCAP0\r\n', 'so damaged or cut off that no message can be read'),
+        ('x.db3', b'SQLite format 3\0', 'a SQLite database without a rosbag2'),
+    ],
+)
+def test_what_is_no_bag_is_said_to_be_what_it_is(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    assert said in refusal(tmp_path / name)
+
+
+def test_database_of_something_else_is_said_to_hold_no_bag(tmp_path):
+    with sqlite3.connect(tmp_path / 'x.db3') as database:
+        database.execute('CREATE TABLE people(id INTEGER PRIMARY KEY, name TEXT)')
+        database.execute("INSERT INTO people VALUES (1, 'Ada')")
+    assert 'a SQLite database without a rosbag2' in refusal(tmp_path / 'x.db3')
+
+
+@pytest.mark.parametrize('name', ['x.mcap', 'x.db3'])
+@pytest.mark.parametrize('other', ['y.db3', 'y.mcap', 'y.bak', 'y'])
+def test_bag_under_another_name_is_recognised_by_its_content(bag, tmp_path, name, other):
+    bag(('a', 1, b'1'), name=name).rename(tmp_path / other)
+    with open_recording(tmp_path / other) as recording:
+        assert len(list(recording.messages())) == 1
+
+
+def test_folder_of_bags_names_those_inside(bag, tmp_path):
+    bag(('a', 1, b'1'), name='runs/one')
+    bag(('a', 1, b'1'), name='runs/two')
+    said = refusal(tmp_path / 'runs')
+    assert 'a folder of 2 rosbag2 folders (one, two); name one of them' in said
 
 
 @pytest.mark.parametrize('name', ['x.mcap', 'x.db3', 'x.mcap.zstd', 'x.gz', 'x.g2o', 'x.zip'])

@@ -84,11 +84,52 @@ def test_stamps_that_ros_cannot_express_are_refused(text):
         parse_stamp(text)
 
 
-def test_cut_off_last_line_is_skipped_with_a_warning(log):
+def test_cut_off_last_line_is_a_loss(log):
     path = log(flaser(1.0, ROOM), flaser(2.0, ROOM)[:300])
     recording = open_recording(path)
     assert recording.topics['scan'].count == 1
-    assert 'line 2: 180 readings announced' in recording.warnings[0]
+    assert '1 scans lost' in recording.losses[0]
+    assert 'line 2: 180 readings announced' in recording.losses[0]
+
+
+@pytest.mark.parametrize('line', [flaser('2.123456', ROOM), robotlaser('2.123456', ROOM)])
+def test_line_that_is_cut_off_anywhere_gives_no_scan_but_a_loss(log, line):
+    stamp = line.rindex(' host')
+    for end in range(len(line.split()[0]) + 1, stamp + 1, 7):
+        recording = open_recording(log(line, line[:end]))
+        assert recording.topics['scan'].count == 1
+        assert recording.losses
+
+
+@pytest.mark.parametrize('share', [0.3, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize('graph', [True, False])
+def test_archive_that_is_cut_off_is_read_as_far_as_it_goes(tmp_path, share, graph):
+    rng = np.random.default_rng(0)
+    line = robotlaser if graph else flaser
+    lines = [line(f'{stamp}.0', rng.uniform(1, 6, 180)) for stamp in range(1, 200)]
+    if graph:
+        lines = [f'VERTEX_SE2 {number} 1 2 0\n{text}' for number, text in enumerate(lines)]
+    packed = gzip.compress(''.join(lines).encode())
+    path = tmp_path / ('a.g2o.gz' if graph else 'a.log.gz')
+    path.write_bytes(packed[: int(share * len(packed))])
+    recording = open_recording(path)
+    assert 199 * share - 20 < recording.topics['scan'].count <= 199
+    assert 'damaged or cut off behind line' in recording.losses[0]
+    stamps = [message.stamp for message in recording.messages(['scan'])]
+    assert stamps == [stamp * 10**9 for stamp in range(1, len(stamps) + 1)]
+
+
+def test_archive_with_a_wrong_byte_is_read_with_a_loss(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [flaser(f'{stamp}.0', rng.uniform(1, 6, 180)) for stamp in range(1, 200)]
+    packed = bytearray(gzip.compress(''.join(lines).encode()))
+    for position in range(len(packed) // 5, len(packed), len(packed) // 30):
+        damaged = bytearray(packed)
+        damaged[position] ^= 0x10
+        (tmp_path / 'a.log.gz').write_bytes(damaged)
+        recording = open_recording(tmp_path / 'a.log.gz')
+        assert recording.losses
+        assert recording.topics['scan'].count > 199 * position / len(packed) - 20
 
 
 def test_scan_without_beams_is_skipped(log):
@@ -193,7 +234,17 @@ def test_graph_scan_without_a_vertex_of_its_own_is_skipped(log):
     )
     recording = open_recording(path)
     assert recording.topics['pose'].count == 1
-    assert any('line 3: a scan without a VERTEX_SE2' in line for line in recording.warnings)
+    assert any('line 3: a scan without a VERTEX_SE2' in line for line in recording.losses)
+
+
+def test_graph_scan_whose_vertex_cannot_be_read_is_one_loss(log):
+    path = log(
+        'VERTEX_SE2 0 1 1 0\n', robotlaser(1.0, ROOM), 'VERTEX_SE2 1 1 nan 0\n',
+        robotlaser(2.0, ROOM), name='graph.g2o',
+    )  # fmt: skip
+    recording = open_recording(path)
+    assert recording.topics['pose'].count == 1
+    assert '1 scans lost' in recording.losses[0]
 
 
 def test_graph_says_where_the_laser_is_mounted(log):
@@ -229,7 +280,7 @@ def test_archive_without_a_graph_is_an_error(tmp_path):
         open_recording(tmp_path / 'a.zip')
 
 
-@pytest.mark.parametrize('content', [b'no archive at all', gzip.compress(b'x' * 999)[:-9]])
+@pytest.mark.parametrize('content', [b'no archive at all', gzip.compress(b'x' * 999)[:-12]])
 @pytest.mark.parametrize('name', ['a.zip', 'a.log.gz'])
 def test_damaged_archives_are_an_error_and_not_a_traceback(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing rosbag2."""
 
+import sqlite3
+
 import numpy as np
 import pytest
 from log_lines import flaser
@@ -112,3 +114,82 @@ def test_counts_name_topics_without_messages_too(tmp_path, shared_data):
     with open_recording(shared_data('bags/qos_mismatch_talker')) as recording:
         counts = write_bag(recording, tmp_path / 'copy')
     assert counts == {'/parameter_events': 0, '/rosout': 10, '/topic': 10}
+
+
+THING = """# of our own
+std_msgs/Header header
+Part[] parts
+================================================================================
+MSG: std_msgs/Header
+builtin_interfaces/Time stamp
+string frame_id
+================================================================================
+MSG: builtin_interfaces/Time
+int32 sec
+uint32 nanosec
+================================================================================
+MSG: my_msgs/Part
+float64 size
+"""
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_definition_that_a_bag_carries_is_carried_over(tmp_path, name):
+    things = [Message('/thing', 'my_msgs/msg/Thing', 1, b'\x00\x01\x00\x00'),
+              Message('/text', STRING, 2, b'\x00\x01\x00\x00')]  # fmt: skip
+    with BagWriter(tmp_path / 'first', definitions={'my_msgs/msg/Thing': THING}) as writer:
+        for message in things:
+            writer.write(message)
+    with open_recording(tmp_path / 'first') as recording:
+        write_bag(recording, tmp_path / 'new' / name)
+        with open_recording(tmp_path / 'new' / name) as copy:
+            assert list(copy.messages()) == list(recording.messages()) == things
+            assert copy.definitions == recording.definitions
+            assert 'float64 size' in copy.definitions['my_msgs/msg/Thing']
+
+
+@pytest.mark.parametrize('definition', ['', 'no definition ???', 'my_msgs/Missing part'])
+def test_topic_whose_type_nobody_defines_is_a_loss_and_the_others_are_written(
+    tmp_path, bag, definition
+):
+    path = bag(('/a', 1, b'1'), ('/thing', 2, b'2'), name='x.db3')
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE topics SET type = 'my_msgs/msg/Thing' WHERE name = '/thing'")
+        database.execute(
+            "INSERT INTO message_definitions VALUES (9, 'my_msgs/msg/Thing', 'ros2msg', ?, '')",
+            [definition],
+        )
+    with open_recording(path) as recording:
+        counts = write_bag(recording, tmp_path / 'copy.mcap')
+        assert counts == {'/a': 1, '/thing': 0}
+        assert recording.losses == [
+            '/thing: 1 messages not written, since the definition of my_msgs/msg/Thing is unknown'
+        ]
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_topics_that_reach_late_subscribers_stay_so(tmp_path, name):
+    with BagWriter(tmp_path / name, transient_local=['/map']) as writer:
+        writer.write(Message('/map', STRING, 1, b'1'))
+        writer.write(Message('/scan', STRING, 1, b'1'))
+    with open_recording(tmp_path / name) as recording:
+        assert recording.topics['/map'].transient_local
+        assert not recording.topics['/scan'].transient_local
+        write_bag(recording, tmp_path / 'copy')
+        with open_recording(tmp_path / 'copy') as copy:
+            assert copy.topics == recording.topics
+
+
+def test_topics_that_are_asked_for_are_written(tmp_path, bag):
+    with open_recording(bag(('/a', 1, b'1'), ('/b', 2, b'2'))) as recording:
+        assert write_bag(recording, tmp_path / 'copy', topics=['b']) == {'/b': 1}
+        with open_recording(tmp_path / 'copy') as copy:
+            assert set(copy.topics) == {'/b'}
+
+
+def test_recording_of_which_nothing_can_be_read_writes_nothing(tmp_path, bag):
+    path = bag(('/a', 1, bytes(2000)), name='x.mcap')
+    path.write_bytes(path.read_bytes()[:1500])
+    with open_recording(path) as recording, pytest.raises(RecordingError, match='cut off'):
+        write_bag(recording, tmp_path / 'copy.mcap')
+    assert not (tmp_path / 'copy.mcap').exists()
