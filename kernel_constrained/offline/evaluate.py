@@ -3,16 +3,22 @@
 """Run the filter over recordings without middleware, and say how good it was."""
 
 import argparse
+import errno
 import json
+import math
 import operator
 import os
 import re
 import sys
 import time
+from collections.abc import Iterable
+from functools import partial
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import attrs
+import numpy as np
 from tqdm import tqdm
 
 from kernel_constrained.bags import open_recording, Recording, RecordingError
@@ -22,7 +28,13 @@ from kernel_constrained.configuration import (
     read_parameter_file,
     write_parameter_file,
 )
-from kernel_constrained.offline.evaluation import Evaluation, Schedule
+from kernel_constrained.offline.evaluation import Evaluation, Schedule, TEST
+from kernel_constrained.offline.evaluation_report import (
+    Compared,
+    table_of,
+    text_of,
+    write_comparison,
+)
 from kernel_constrained.offline.sources import choose_topics, expanded, Topics
 from kernel_constrained.offline.suggest import suggested
 from kernel_constrained.offline.summary import figure, summarised
@@ -30,10 +42,19 @@ from kernel_constrained.perception.config import FilterNodeConfig
 
 FAILED, UNMET = 1, 3
 
-EPILOG = """exit code: 0 all well; 1 nothing could be evaluated; 2 wrong arguments; 3 a requirement
-is not met, or something of a recording was lost (it is evaluated all the same).
---require takes figures of result.json: --require 'constraint.violation <= 0'
---require 'errors.late.forward.rmse <= 0.05'"""
+# What an evaluation writes; result.json last, so that it stands for a complete one.
+FILES = (
+    'series.csv', 'filter.yaml', 'model.npz', 'timing.json', 'evaluation.png', 'result.json',
+)  # fmt: skip
+
+COMPARISON_FILES = ('comparison.csv', 'comparison.png')
+
+USAGE = 'python -m kernel_constrained evaluate SOURCE [SOURCE ...] [OPTIONS]'
+
+EPILOG = """--require takes a figure of result.json by its dotted name and a bound, <= or >=:
+  --require 'errors.late.forward.rmse <= 0.05' --require 'constraint.violation <= 0'
+exit code: 0 all well; 1 something could not be evaluated; 2 wrong arguments; 3 a requirement
+is not met, or part of a recording was lost (the rest is evaluated all the same)."""
 
 
 @attrs.frozen
@@ -65,20 +86,29 @@ class Options:
         Raises
         ------
         RecordingError
-            A dropout lies outside of what is used of the recording.
+            Nothing is left to use, or the dropouts do not lie within it, one after the other.
         """
         length = (recording.end - recording.start) * 1e-9
-        end = min(self.start_offset + self.duration, length)
-        for begin, until in self.dropouts:
-            if begin >= end or until <= self.start_offset:
+        begin, end = self.start_offset, min(self.start_offset + self.duration, length)
+        if begin > length:
+            raise RecordingError(
+                f'{recording.name}: start offset {begin:g} s is behind its end at {length:g} s'
+            )
+        dropouts = tuple(sorted(self.dropouts))
+        for start, until in dropouts:
+            if start >= end or until <= begin:
                 raise RecordingError(
-                    f'{recording.name}: dropout {begin:g}:{until:g} is outside of the '
-                    f'{self.start_offset:g} to {end:g} s that are evaluated'
+                    f'{recording.name}: dropout {start:g}:{until:g} is outside of the '
+                    f'{begin:g} to {end:g} s that are evaluated'
                 )
-        if self.split >= 1.0:
-            return Schedule(dropouts=self.dropouts)
-        begin = self.start_offset
-        return Schedule(begin + self.split * (end - begin), self.dropouts)
+        for (_, until), (start, _) in pairwise(dropouts):
+            if start < until:
+                raise RecordingError(
+                    f'{recording.name}: dropouts overlap, one begins at {start:g} s and the one '
+                    f'before it ends at {until:g} s: give one interval'
+                )
+        test_from = begin + self.split * (end - begin) if self.split < 1.0 else math.inf
+        return Schedule(test_from, dropouts)
 
 
 def read_config(path: str | Path) -> FilterNodeConfig:
@@ -92,7 +122,7 @@ def read_config(path: str | Path) -> FilterNodeConfig:
     try:
         config = from_flat(FilterNodeConfig, read_parameter_file(path, 'filter_node'))
     except OSError as error:
-        raise ConfigurationError(f'{path} cannot be read: {error.strerror}') from error
+        raise ConfigurationError(f'{path}: cannot be read: {error.strerror}') from error
     except ConfigurationError as error:
         text = str(error)
         raise ConfigurationError(text if str(path) in text else f'{path}: {text}') from error
@@ -156,17 +186,39 @@ def evaluate(
     options = options or Options()
     with open_recording(source) as recording:
         topics = choose_topics(recording, options.scan, options.pose)
+        schedule = options.schedule(recording)
         config = config or suggested(recording, topics)
         config = fitting(config, topics, recording)
-        evaluation = Evaluation(config, topics, recording.start, options.schedule(recording))
+        if output is not None:
+            clear(output)
+        evaluation = Evaluation(config, topics, recording.start, schedule)
         with evaluation.series:
             seconds = _feed(evaluation, recording, options, progress)
-            if not len(evaluation.series):
-                raise RecordingError(f'{recording.name}: no estimate: {_why_none(evaluation)}')
+            _refuse_unscored(evaluation, recording)
             result = summarised(evaluation, recording)
             if output is not None:
-                _write(evaluation, result, topics, seconds, output)
+                _write(evaluation, result, seconds, output)
     return result
+
+
+def clear(output: Path, files: Iterable[str] = FILES) -> None:
+    """Make the folder, and remove what an earlier evaluation has written.
+
+    Raises
+    ------
+    RecordingError
+        Nothing can be written there.
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            (output / name).unlink(missing_ok=True)
+        if not os.access(output, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise RecordingError(
+            f'{output}: cannot be written to ({error.strerror}): choose another by --output'
+        ) from error
 
 
 def _feed(evaluation: Evaluation, recording: Recording, options: Options, progress: bool) -> float:
@@ -174,52 +226,75 @@ def _feed(evaluation: Evaluation, recording: Recording, options: Options, progre
     evaluation.filter.warm_up()
     topics = [evaluation.topics.input, evaluation.topics.pose]
     messages = recording.messages(topics, options.start_offset, options.duration)
-    total = sum(recording.topics[name].count for name in topics)
+    whole = options.start_offset == 0.0 and math.isinf(options.duration)
     begun = time.perf_counter()
     with tqdm(
-        total=total, desc=recording.name, unit=' messages', leave=False,
+        messages, recording.name, unit=' messages', leave=False,
+        total=sum(recording.topics[name].count for name in topics) if whole else None,
         disable=None if progress else True,
     ) as bar:  # fmt: skip
-        for message in messages:
+        for message in bar:
             evaluation.take(message)
-            bar.update()
     evaluation.finish()
     return time.perf_counter() - begun
 
 
+def _refuse_unscored(evaluation: Evaluation, recording: Recording) -> None:
+    """Raise RecordingError where nothing was estimated, or nothing scored that was asked for."""
+    if not len(evaluation.series):
+        raise RecordingError(f'{recording.name}: no estimate: {_why_none(evaluation)}')
+    when, loss = evaluation.series.columns('time', 'loss')
+    known = ~np.isnan(loss)
+    if not known.any():
+        raise RecordingError(
+            f'{recording.name}: none of {len(loss)} estimates has a trusted pose at its stamp, so '
+            f'there is nothing to score: are {evaluation.topics.input} and '
+            f'{evaluation.topics.pose} of one clock?'
+        )
+    schedule = evaluation.schedule
+    for begin, end in schedule.dropouts:
+        if not np.any((begin <= when) & (when < end) & known):
+            raise RecordingError(
+                f'{recording.name}: no estimate to score in dropout {begin:g}:{end:g}'
+            )
+    if schedule.test_from < math.inf and not np.any(
+        evaluation.series.where('section', TEST) & known
+    ):
+        raise RecordingError(
+            f'{recording.name}: no estimate to score after the split at {schedule.test_from:g} s'
+        )
+
+
 def _why_none(evaluation: Evaluation) -> str:
-    reasons = [f'{count} {reason}' for reason, count in evaluation.dropped.items()]
+    reasons = [f'{count} {reason}' for reason, count in sorted(evaluation.dropped.items())]
     received = ', '.join(f'{count} {kind}' for kind, count in evaluation.received.items())
-    return f'received {received or "nothing"}; dropped {", ".join(reasons) or "none"}'
+    why = f'received {received or "nothing"}; dropped {", ".join(reasons) or "none"}'
+    if evaluation.filter.target.needs_previous and evaluation.filter.scans == 1:
+        why += '; a motion needs two scans'
+    return why
 
 
-def _write(
-    evaluation: Evaluation, result: dict[str, Any], topics: Topics, seconds: float, output: Path
-) -> None:
-    """Write what was found; the figure last, for it takes longest."""
-    from kernel_constrained.offline.evaluation_report import draw
+def _write(evaluation: Evaluation, result: dict[str, Any], seconds: float, output: Path) -> None:
+    """Write what was found."""
+    from kernel_constrained.offline.evaluation_figure import draw
 
-    output.mkdir(parents=True, exist_ok=True)
-    _write_json(output / 'result.json', result)
-    length = result['recording']['seconds']
-    scans = evaluation.received[topics.input_type]
-    _write_json(
-        output / 'timing.json',
-        {
-            'seconds': seconds,
-            'scans_per_second': scans / seconds,
-            'times_real_time': length / seconds,
-        },
-    )
+    recording, topics = result['recording'], evaluation.topics
     evaluation.series.write_csv(output / 'series.csv')
     write_parameter_file(
         output / 'filter.yaml',
         evaluation.config,
-        f'Settings of an evaluation of {result["recording"]["name"]}.\n'
+        f'Settings of an evaluation of {recording["name"]}.\n'
         f'Topics: {topics.input_type}:={topics.input} pose:={topics.pose}',
     )
     evaluation.filter.save(output / 'model.npz')
-    draw(evaluation, result['recording']['name'], output / 'evaluation.png')
+    timing = {
+        'seconds': seconds,
+        'scans_per_second': evaluation.received[topics.input_type] / seconds,
+        'times_real_time': (recording['to'] - recording['from']) / seconds,
+    }
+    _write_json(output / 'timing.json', timing)
+    draw(evaluation, result, output / 'evaluation.png')
+    _write_json(output / 'result.json', result)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
@@ -238,11 +313,14 @@ class Requirement(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> 'Requirement':
-        """Read it; raises ValueError where it is none, as argparse wants."""
+        """Read it; raises ArgumentTypeError where it is none."""
         match = re.fullmatch(r'\s*([\w.]+)\s*(<=|>=)\s*(\S+)\s*', text)
-        if not match:
-            raise ValueError(text)
-        return cls(match[1], match[2], float(match[3]))
+        value = number(match[3]) if match else math.nan
+        if not match or math.isnan(value):
+            raise argparse.ArgumentTypeError(
+                f"expected 'NAME <= NUMBER' or 'NAME >= NUMBER' (got {text!r})"
+            )
+        return cls(match[1], match[2], value)
 
     def unmet(self, result: dict[str, Any]) -> str:
         """Say how a result fails it, or nothing; an unknown figure fails too."""
@@ -253,84 +331,108 @@ class Requirement(NamedTuple):
         holds = {'<=': operator.le, '>=': operator.ge}[self.relation](found, self.value)
         if holds:
             return ''
-        return f'{self.name} is {found:.6g}, required {self.relation} {self.value:g}'
+        is_ = 'not known' if math.isnan(found) else f'{found:.6g}'
+        return f'{self.name} is {is_}, required {self.relation} {self.value:g}'
+
+
+def number(text: str) -> float:
+    """Read a number; NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def interval(text: str) -> tuple[float, float]:
-    """Read ``BEGIN:END`` in seconds; raises ValueError where it is none."""
-    begin, end = map(float, text.split(':'))
-    if not 0.0 <= begin < end:
-        raise ValueError(text)
-    return begin, end
+    """Read ``BEGIN:END`` in seconds; raises ArgumentTypeError where it is none."""
+    numbers = [number(part) for part in text.split(':')]
+    if len(numbers) != 2 or not 0.0 <= numbers[0] < numbers[1] < math.inf:
+        raise argparse.ArgumentTypeError(
+            f'expected BEGIN:END in seconds since the recording began (got {text!r})'
+        )
+    return numbers[0], numbers[1]
 
 
 def share(text: str) -> float:
-    """Read a share between 0 and 1; raises ValueError where it is none."""
-    value = float(text)
+    """Read a share between 0 and 1; raises ArgumentTypeError where it is none."""
+    value = number(text)
     if not 0.0 < value < 1.0:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f'expected a share between 0 and 1 (got {text!r})')
     return value
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that :class:`Options` are made of."""
     add = parser.add_argument
-    add('--scan', default='', metavar='TOPIC', help='topic of the scans or ranges')
-    add('--pose', default='', metavar='TOPIC', help='topic of the trusted pose')
+    add(
+        '--scan', default='', metavar='TOPIC', help='scans or ranges (found if it is the only one)'
+    )
+    add('--pose', default='', metavar='TOPIC', help='trusted pose (likewise)')
     add('--start-offset', type=float, default=0.0, metavar='S', help='where to begin, seconds')
-    add('--duration', type=float, default=float('inf'), metavar='S', help='how much to use')
+    add('--duration', type=float, default=math.inf, metavar='S', help='how much to use, seconds')
     add('--split', type=share, default=1.0, metavar='SHARE',
         help='learn from this share of the time, score the rest')  # fmt: skip
     add('--dropout', type=interval, action='append', default=[], metavar='BEGIN:END',
-        help='seconds without a trusted pose, scored by themselves; may be repeated')  # fmt: skip
+        help='seconds without a trusted pose; may be repeated')  # fmt: skip
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
     """Make options of the arguments of :func:`add_options`."""
     return Options(
         arguments.scan, arguments.pose, arguments.start_offset, arguments.duration,
-        arguments.split, tuple(sorted(arguments.dropout)),
+        arguments.split, tuple(arguments.dropout),
     )  # fmt: skip
 
 
 def parsed(argv: list[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog='python -m kernel_constrained evaluate', description=__doc__, epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage=USAGE, description=__doc__, epilog=EPILOG,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=28),
     )  # fmt: skip
     add = parser.add_argument
-    add(
-        'source', nargs='+', help='rosbag2, CARMEN log, g2o file, a folder of them, lidar, killian'
-    )
-    add('--config', nargs='+', default=[], metavar='YAML', help='settings of the filter')
-    add('--output', type=Path, default=Path('out/evaluate'), metavar='DIR', help='where to write')
+    add('source', nargs='*', metavar='SOURCE',
+        help='rosbag2, CARMEN log, g2o file, folder of them, lidar or killian')  # fmt: skip
+    add('--config', nargs='+', default=[], metavar='YAML',
+        help='settings of the filter; several are compared')  # fmt: skip
+    add('--output', type=Path, default=Path('out/evaluate'), metavar='DIR',
+        help='where to write (out/evaluate)')  # fmt: skip
     add_options(parser)
-    add('--require', type=Requirement.parse, action='append', default=[], metavar="'NAME <= X'",
-        help='fail (exit code 3) where a figure is not so; may be repeated')  # fmt: skip
-    return parser.parse_args(argv)
+    add('--require', type=Requirement.parse, action='append', default=[], metavar='BOUND',
+        help='what a figure has to be; may be repeated')  # fmt: skip
+    arguments = parser.parse_args(argv)
+    if not arguments.source:
+        parser.error('name a recording, before --config')
+    return arguments
 
 
 class Task(NamedTuple):
     """A recording to be evaluated with settings, and where to write."""
 
     source: str
+    name: str
     settings: str
     config: FilterNodeConfig | None
     output: Path
 
 
 def tasks_of(arguments: argparse.Namespace) -> list[Task]:
-    """Return what is to be done; everything that can be wrong is found before it begins."""
+    """Return what is to be done.
+
+    Raises
+    ------
+    ConfigurationError, RecordingError
+        Settings that cannot be used, or a folder without recordings: before anything begins.
+    """
     sources = expanded(arguments.source)
     configs = [(Path(path).stem, read_config(path)) for path in arguments.config]
     given: list[tuple[str, FilterNodeConfig | None]] = [*configs] or [('suggested', None)]
     single = len(sources) * len(given) == 1
-    names = unique([Path(source).name or source for source in sources])
+    names = unique([Path(source).resolve().name for source in sources])
     labels = unique([label for label, _ in given])
     return [
         Task(
-            source, label, config,
+            source, name, label, config,
             arguments.output if single else arguments.output / name / label,
         )
         for source, name in zip(sources, names, strict=True)
@@ -339,56 +441,75 @@ def tasks_of(arguments: argparse.Namespace) -> list[Task]:
 
 
 def unique(names: list[str]) -> list[str]:
-    """Return the names with a number where one stands twice: no output overwrites another."""
-    return [
-        name if names.count(name) == 1 else f'{name}_{names[:i].count(name) + 1}'
-        for i, name in enumerate(names)
-    ]
+    """Return the names, with a number where one stood before: no output overwrites another."""
+    result: list[str] = []
+    for name in names:
+        numbered = (f'{name}_{number}' for number in count(2))
+        result.append(next(each for each in chain([name], numbered) if each not in result))
+    return result
 
 
 def perform(task: Task, arguments: argparse.Namespace) -> dict[str, Any]:
     """Evaluate, and print what was found."""
-    from kernel_constrained.offline.evaluation_report import text_of
-
     result = evaluate(task.source, task.config, options_of(arguments), task.output, progress=True)
     for warning in result['recording']['warnings']:
         print(f'warning: {warning}', file=sys.stderr)
     for loss in result['recording']['losses']:
-        print(f'error: lost: {loss}', file=sys.stderr)
-    timing = json.loads((task.output / 'timing.json').read_text())
+        print(f'error: {task.name}: lost: {loss}', file=sys.stderr)
+    timing = json.loads((task.output / 'timing.json').read_text(encoding='utf-8'))
     print(text_of(result))
     print(
         f'{timing["seconds"]:.2f} s: {timing["scans_per_second"]:.0f} scans/s, '
-        f'{timing["times_real_time"]:.0f} x real time; written to {task.output}\n'
+        f'{timing["times_real_time"]:.0f} x real time; written to {task.output}\n',
+        flush=True,
     )
     return result
+
+
+def failures(task: Task, result: dict[str, Any], requirements: list[Requirement]) -> bool:
+    """Say which requirements a result does not meet; return whether something is wrong with it."""
+    unmet = [text for one in requirements if (text := one.unmet(result))]
+    for text in unmet:
+        print(f'error: {task.name}, {task.settings}: {text}', file=sys.stderr)
+    return bool(unmet or result['recording']['losses'])
 
 
 def main(argv: list[str] | None = None) -> int:
     """Evaluate what is named."""
     arguments = parsed(argv)
-    rows: list[tuple[str, str, dict[str, Any]]] = []
+    rows: list[Compared] = []
     code = 0
     try:
         tasks = tasks_of(arguments)
+        if len(tasks) > 1:
+            clear(arguments.output, COMPARISON_FILES)
     except (ConfigurationError, RecordingError) as error:
-        print(f'error: {error}', file=sys.stderr)
-        return FAILED
+        return _failed(error)
     for task in tasks:
         try:
             result = perform(task, arguments)
-        except (ConfigurationError, RecordingError) as error:
-            print(f'error: {error}', file=sys.stderr)
-            code = FAILED
+        except (ConfigurationError, RecordingError, OSError) as error:
+            code = _failed(error)
             continue
-        rows.append((Path(task.source).name, task.settings, result))
-        unmet = [text for one in arguments.require if (text := one.unmet(result))]
-        for text in unmet:
-            print(f'error: {task.source}: {text}', file=sys.stderr)
-        if unmet or result['recording']['losses']:
+        rows.append(Compared(task.name, task.settings, result))
+        if failures(task, result, arguments.require):
             code = code or UNMET
     if len(rows) > 1:
-        from kernel_constrained.offline.evaluation_report import table_of
-
-        print('RMSE by component\n' + table_of(rows))
+        compare(rows, arguments.output)
     return code
+
+
+def compare(rows: list[Compared], output: Path) -> None:
+    """Print and write several results side by side."""
+    from kernel_constrained.offline.evaluation_figure import draw_comparison
+
+    print(table_of(rows))
+    write_comparison(rows, output / 'comparison.csv')
+    draw_comparison(rows, output / 'comparison.png')
+    print(f'comparison written to {output}')
+
+
+def _failed(error: Exception) -> int:
+    """Say what went wrong, in one line; return the exit code."""
+    print(f'error: {"; ".join(str(error).splitlines())}', file=sys.stderr)
+    return FAILED

@@ -1,250 +1,158 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""An evaluation as lines of text and as a figure."""
+"""Evaluations as lines of text and as a table."""
 
+import csv
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
-
-from kernel_constrained.core import conditional_value_at_risk
-from kernel_constrained.offline.evaluation import DROPOUT, Evaluation, TEST
-
-Array = npt.NDArray[np.float64]
+from kernel_constrained.offline.evaluation import DROPOUT, TEST
+from kernel_constrained.offline.summary import section_of_interest
 
 SECTIONS = {
     'all': 'all',
     'late': 'last 30 %',
-    TEST: 'test (not learned)',
-    DROPOUT: 'dropouts (no pose)',
+    TEST: 'test, not learned',
+    DROPOUT: 'dropouts',
 }
 
-# Points that a curve is drawn with at most, and worst estimates that the map marks.
-POINTS, WORST = 400, 20
+# Figures of a component that a comparison is written with.
+FIGURES = ('rmse', 'bias', 'mae', 'median', 'p95', 'largest', 'r_squared',
+           'rmse_of_running_mean', 'within_90_percent')  # fmt: skip
+
+
+class Compared(NamedTuple):
+    """An evaluation among several: what was evaluated, with which settings, and the result."""
+
+    recording: str
+    settings: str
+    result: dict[str, Any]
+
+    @property
+    def section(self) -> str:
+        """The section that it is compared by."""
+        return section_of_interest(self.result['errors'])
+
+
+def components_of(errors: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the figures of each component in a section of ``result['errors']``."""
+    return {name: each for name, each in errors.items() if name not in ('count', 'loss')}
 
 
 def text_of(result: dict[str, Any]) -> str:
     """Lay the figures of an evaluation out as lines of text."""
     lines = [*_lines_of_messages(result), '']
     lines.append(
-        f'{"":19} {"":8} {"count":>6} {"RMSE":>10} {"MAE":>9} {"p95":>9} {"largest":>9} {"R2":>7}'
-        f' {"RMSE of mean":>13} {"in 90 %":>8}'
+        f'{"":17} {"":7} {"count":>6} {"RMSE":>10} {"running mean":>15} {"MAE":>8} {"p95":>8} '
+        f'{"largest":>8} {"R2":>7} {"in 90 %":>8}'
     )
     for section, errors in result['errors'].items():
-        components = [name for name in errors if name not in ('count', 'loss')]
-        for name in components:
-            e = errors[name]
-            head = SECTIONS[section] if name == components[0] else ''
+        head = SECTIONS[section]
+        for name, e in components_of(errors).items():
             lines.append(
-                f'{head:19} {name:8} {errors["count"]:6d} {e["rmse"]:10.4g} {e["mae"]:9.4g} '
-                f'{e["p95"]:9.4g} {e["largest"]:9.4g} {_share(e["r_squared"]):>7} '
-                f'{e["rmse_of_running_mean"]:9.4g} {e["unit"]:<3} '
+                f'{head:17} {name:7} {errors["count"]:6d} {e["rmse"]:10.4g} '
+                f'{e["rmse_of_running_mean"]:11.4g} {e["unit"]:<3} {e["mae"]:8.3g} '
+                f'{e["p95"]:8.3g} {e["largest"]:8.3g} {_known(e["r_squared"], ".3f"):>7} '
                 f'{100 * e["within_90_percent"]:6.0f} %'
             )
-    return '\n'.join([*lines, '', *_lines_of_learner(result)])
+            head = ''
+    lines += ['', *_lines_of_drift(result['drift'] or {}), *_lines_of_learner(result)]
+    return '\n'.join(lines)
 
 
-def _share(value: float | None) -> str:
-    return 'n/a' if value is None else f'{value:.3f}'
+def _known(value: float | None, form: str) -> str:
+    return 'n/a' if value is None else format(value, form)
 
 
 def _lines_of_messages(result: dict[str, Any]) -> list[str]:
     recording, messages = result['recording'], result['messages']
     used = ', '.join(
-        f'{messages["used"].get(kind, 0)} of {count} {kind}'
-        for kind, count in sorted(messages['received'].items())
+        f'{messages["used"].get(kind, 0)} of {count} {kind}s'
+        for kind, count in messages['received'].items()
     )
-    lines = [f'{recording["name"]}: {recording["seconds"]:.0f} s; used {used}']
+    lines = [f'{recording["name"]}: {recording["to"] - recording["from"]:.0f} s; used {used}']
+    if messages['poses_withheld']:
+        lines.append(f'  withheld {messages["poses_withheld"]} poses in dropouts')
     lines += [f'  dropped {count} {reason}' for reason, count in messages['dropped'].items()]
     if messages['scans_without_a_pose']:
         lines.append(f'  {messages["scans_without_a_pose"]} scans without a pose')
     return lines
 
 
-def _lines_of_learner(result: dict[str, Any]) -> list[str]:
+def _lines_of_drift(drift: dict[str, Any]) -> Iterator[str]:
+    for one in drift.get('dropouts', ()):
+        yield (
+            f'dropout {one["begin"]:g}:{one["end"]:g} s: {one["error"]:.3g} m off after '
+            f'{one["distance"]:.3g} m ({_known(one["percent"], ".1f")} %), '
+            f'heading {one["yaw_error"]:+.2g} rad'
+        )
+    for name, one in drift.items():
+        if name.startswith('over_'):
+            yield (
+                f'drift over {name.removeprefix("over_").replace("_", " ")} driven: '
+                f'{one["percent"]:.1f} %, heading {one["yaw_per_metre"]:.2g} rad/m'
+            )
+
+
+def _lines_of_learner(result: dict[str, Any]) -> Iterator[str]:
     learner, bound = result['learner'], result['constraint']
-    lines = [
+    yield (
         f'learned {learner["samples"]}, model order {learner["model_order"]}, '
-        f'dual variable {learner["dual_variable"]:.4g}'
-    ]
+        f'dual variable {learner["dual_variable"]:.3g}'
+    )
     if bound is not None and bound['cvar'] is not None:
-        lines.append(
+        yield (
             f'mean of the worst {1 - bound["significance"]:.2g} of the losses (CVaR): '
             f'{bound["cvar"]:.3g} (newest {bound["window"]}), '
             f'{bound["cvar_since_start"]:.3g} (all); tolerance {bound["tolerance"]:g}, '
             f'violation {bound["violation"]:.3g}'
         )
-    return lines
 
 
-def table_of(rows: list[tuple[str, str, dict[str, Any]]]) -> str:
-    """Lay several evaluations out as a table.
-
-    Parameters
-    ----------
-    rows
-        Recording, settings and result of each.
-    """
-    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
-    lines: list[str] = []
-    for recording, settings, result in rows:
-        errors = result['errors']
-        section = next(name for name in (DROPOUT, TEST, 'late') if name in errors)
-        components = {k: v for k, v in errors[section].items() if k not in ('count', 'loss')}
-        if not lines:
-            heads = ''.join(f' {name:>10}' for name in components)
-            lines = [f'{"recording":{widths[0]}}  {"settings":{widths[1]}}  {"scored":10}{heads}'
-                     f' {"violation":>10} {"order":>6}']  # fmt: skip
-        cells = ''.join(f' {each["rmse"]:10.4g}' for each in components.values())
-        violation = errors[section]['loss']['violation']
-        lines.append(
-            f'{recording:{widths[0]}}  {settings:{widths[1]}}  {section:10}{cells}'
-            f' {"n/a" if violation is None else f"{violation:.3g}":>10}'
-            f' {result["learner"]["model_order"]:6d}'
-        )
-    return '\n'.join(lines)
+# -- several evaluations ------------------------------------------------------------------------
 
 
-# -- figure -------------------------------------------------------------------------------------
-
-
-def draw(evaluation: Evaluation, title: str, path: Path) -> None:
-    """Write the figure: error over time, its distribution, violation, dual, order and the map."""
-    figure = Figure(figsize=(15, 8.5))
-    # placed by hand: a layout engine takes as long as the drawing
-    figure.subplots_adjust(left=0.045, right=0.985, bottom=0.07, top=0.9, wspace=0.17, hspace=0.27)
-    axes = figure.subplots(2, 3).ravel()
-    time, loss = evaluation.series.columns('time', 'loss')
-    _draw_errors(axes[0], evaluation, time, np.sqrt(loss))
-    _draw_distribution(axes[1], evaluation, loss)
-    _draw_map(axes[2], evaluation, loss)
-    for panel, (column, label) in zip(
-        axes[3:],
-        (
-            ('violation', 'Violation: CVaR of the newest losses - tolerance'),
-            ('dual_variable', 'Dual variable'),
-            ('model_order', 'Model order'),
-        ),
-        strict=True,
-    ):
-        (values,) = evaluation.series.columns(column)
-        _draw_over_time(panel, time, values.astype(float))
-        panel.set(title=label)
-        if column == 'violation':
-            panel.axhline(0.0, color='k', linewidth=0.8)
-        else:
-            panel.set(ylim=(0, None))
-    for panel in (axes[0], *axes[3:]):
-        _shade_sections(panel, evaluation)
-        panel.set(xlabel='time since the recording began [s]')
-    for panel in axes:
-        panel.grid(alpha=0.3)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=110)
-
-
-def _binned(time: Array, values: Array) -> list[tuple[float, Array]]:
-    """Split what is known of a curve into at most :data:`POINTS` pieces of equal duration."""
-    known = ~np.isnan(values)
-    time, values = time[known], values[known]
-    if not len(time):
-        return []
-    edges = np.linspace(time[0], time[-1], POINTS + 1)[1:-1]
-    pieces = np.split(values, np.searchsorted(time, edges))
-    times = np.split(time, np.searchsorted(time, edges))
-    return [(float(t.mean()), v) for t, v in zip(times, pieces, strict=True) if len(v)]
-
-
-def _draw_errors(axes: Axes, evaluation: Evaluation, time: Array, size: Array) -> None:
-    """Draw median, 90 % and largest error of each piece of time."""
-    pieces = _binned(time, size)
-    when = [t for t, _ in pieces]
-    axes.plot(when, [v.max() for _, v in pieces], color='C3', linewidth=0.8, label='largest')
-    axes.plot(when, [np.quantile(v, 0.9) for _, v in pieces], color='C1', label='90 %')
-    axes.plot(when, [np.median(v) for _, v in pieces], color='C0', label='median')
-    axes.set(title='Error: root of the loss [scales]', yscale='log')
-    axes.yaxis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.legend(loc='upper right')
-
-
-def _draw_distribution(axes: Axes, evaluation: Evaluation, loss: Array) -> None:
-    """Draw the distribution of the losses with the tail that is bounded marked."""
-    bound = evaluation.config.learner
-    loss = loss[~np.isnan(loss)]
-    if not len(loss):
-        return
-    low = max(float(np.quantile(loss, 0.001)), 1e-12)
-    edges = np.geomspace(low, max(float(loss.max()), 2.0 * low), 60).tolist()
-    quantile = float(np.quantile(loss, bound.significance))
-    cvar = conditional_value_at_risk(loss, bound.significance)
-    share = f'{1 - bound.significance:.2g}'
-    axes.hist(loss[loss <= quantile], edges, color='C0', label='losses')
-    axes.hist(loss[loss > quantile], edges, color='C3', label=f'the worst {share} of them')
-    axes.axvline(cvar, color='C3', linestyle='--', label=f'their mean (CVaR) {cvar:.3g}')
-    if bound.constrained:
-        axes.axvline(bound.tolerance, color='k', label=f'tolerance {bound.tolerance:g}')
-    axes.set(title='Distribution of the losses', xscale='log', xlabel='loss [scales squared]')
-    axes.legend(fontsize=8)
-
-
-def _draw_over_time(axes: Axes, time: Array, values: Array) -> None:
-    pieces = _binned(time, values)
-    axes.plot([t for t, _ in pieces], [v[-1] for _, v in pieces])
-
-
-def _shade_sections(axes: Axes, evaluation: Evaluation) -> None:
-    """Mark dropouts, and where learning ends."""
-    for begin, end in evaluation.schedule.dropouts:
-        axes.axvspan(begin, end, color='C3', alpha=0.12)
-    if np.isfinite(evaluation.schedule.test_from):
-        axes.axvline(evaluation.schedule.test_from, color='0.4', linestyle=':')
-
-
-def _draw_map(axes: Axes, evaluation: Evaluation, loss: Array) -> None:
-    """Draw where the robot was, where the estimates put it, and the worst of them."""
-    if evaluation.config.target.type == 'axis':
-        _draw_against_truth(axes, evaluation)
-        return
-    x, y = evaluation.series.columns('pose_x', 'pose_y')
-    there_x, there_y = _estimated_positions(evaluation)
-    known = np.flatnonzero(~np.isnan(loss) & ~np.isnan(there_x))
-    shown = known[:: max(len(known) // 5000, 1)]
-    axes.plot(x[shown], y[shown], '-', color='C0', linewidth=0.8, label='trusted poses')
-    axes.plot(there_x[shown], there_y[shown], '.', color='C1', markersize=2, label='estimates')
-    worst = known[np.argsort(loss[known])[-WORST:]]
-    axes.plot([x[worst], there_x[worst]], [y[worst], there_y[worst]], color='C3', linewidth=0.8)
-    axes.plot(x[worst], y[worst], 'o', color='C3', fillstyle='none', label=f'worst {len(worst)}')
-    axes.set(title='Map [m]', aspect='equal', adjustable='datalim')
-    axes.legend(fontsize=8)
-
-
-def _estimated_positions(evaluation: Evaluation) -> tuple[Array, Array]:
-    """Where each estimate puts the robot; that of a motion, seen from the pose before it."""
-    series = evaluation.series
-    if evaluation.config.target.type == 'pose':
-        x, y = series.columns('estimate_x', 'estimate_y')
-        return x, y
-    x, y, yaw = series.columns('pose_x', 'pose_y', 'pose_yaw')
-    forward, left = (evaluation.errors(name) for name in ('forward', 'left'))
-    (turned,) = series.columns('truth_yaw')
-    before = yaw - turned  # heading at the scan before, in whose frame a motion is
-    return (
-        x + np.cos(before) * forward - np.sin(before) * left,
-        y + np.sin(before) * forward + np.cos(before) * left,
+def table_of(rows: list[Compared]) -> str:
+    """Lay several evaluations out as a table: RMSE of each component where it matters most."""
+    names = list(dict.fromkeys(
+        name for row in rows for name in components_of(row.result['errors'][row.section])
+    ))  # fmt: skip
+    lines = [('recording', 'settings', 'scored', *names, 'CVaR', 'violation', 'order')]
+    for row in rows:
+        errors = row.result['errors'][row.section]
+        components, loss = components_of(errors), errors['loss']
+        lines.append((
+            row.recording, row.settings, SECTIONS[row.section],
+            *(_known(components.get(name, {}).get('rmse'), '.4g') for name in names),
+            _known(loss['cvar'], '.3g'), _known(loss['violation'], '.3g'),
+            str(row.result['learner']['model_order']),
+        ))  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return '\n'.join(
+        '  '.join(
+            cell.ljust(width) if i < 3 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
     )
 
 
-def _draw_against_truth(axes: Axes, evaluation: Evaluation) -> None:
-    (name,) = evaluation.names
-    estimate, truth = evaluation.series.columns(f'estimate_{name}', f'truth_{name}')
-    known = np.flatnonzero(~np.isnan(truth))
-    shown = known[:: max(len(known) // 5000, 1)]
-    axes.plot(truth[shown], estimate[shown], '.', markersize=2)
-    ends = [np.min(truth[shown]), np.max(truth[shown])] if len(shown) else [0.0, 1.0]
-    axes.plot(ends, ends, color='k', linewidth=0.8)
-    axes.set(title=f'Estimate over truth of {name}', xlabel='truth', ylabel='estimate')
+def write_comparison(rows: list[Compared], path: Path) -> None:
+    """Write all errors of several evaluations, a line for each section and component."""
+    with path.open('w', newline='', encoding='utf-8') as file:
+        writer = csv.writer(file, lineterminator='\n')
+        writer.writerow((
+            'recording', 'settings', 'section', 'component', 'unit', 'count', *FIGURES,
+            'cvar', 'violation', 'model_order',
+        ))  # fmt: skip
+        for row in rows:
+            order = row.result['learner']['model_order']
+            for section, errors in row.result['errors'].items():
+                loss = errors['loss']
+                writer.writerows(
+                    (row.recording, row.settings, section, name, each['unit'], errors['count'],
+                     *(each[figure] for figure in FIGURES),
+                     loss['cvar'], loss['violation'], order)
+                    for name, each in components_of(errors).items()
+                )  # fmt: skip

@@ -53,15 +53,35 @@ class Series:
             yield np.frombuffer(data, self.dtype)
         yield self._block[: self._count % BLOCK]
 
-    def columns(self, *names: str) -> list[npt.NDArray[Any]]:
-        """Return columns as arrays of shape (n,): they are held in memory, the rest is not."""
-        found = [np.empty(self._count, self.dtype[name]) for name in names]
-        begin = 0
+    def columns(
+        self, *names: str, rows: npt.NDArray[np.intp] | None = None
+    ) -> list[npt.NDArray[Any]]:
+        """Return columns as arrays of shape (n,): they are held in memory, the rest is not.
+
+        Parameters
+        ----------
+        *names
+            Which columns.
+        rows : (n,)
+            Which rows, by ascending numbers; all where there is None.
+        """
+        chosen: Any = slice(None)
+        count = self._count if rows is None else len(rows)
+        found = [np.empty(count, self.dtype[name]) for name in names]
+        begin = place = 0
         for block in self.blocks():
+            end = begin + len(block)
+            if rows is not None:
+                chosen = rows[place : np.searchsorted(rows, end)] - begin
+            part = block[chosen]
             for values, name in zip(found, names, strict=True):
-                values[begin : begin + len(block)] = block[name]
-            begin += len(block)
+                values[place : place + len(part)] = part[name]
+            begin, place = end, place + len(part)
         return found
+
+    def where(self, name: str, value: Any) -> npt.NDArray[np.bool_]:
+        """Return which rows have a value in a column, shape (n,), without holding the column."""
+        return np.concatenate([block[name] == value for block in self.blocks()])
 
     def write_csv(self, path: Path) -> None:
         """Write all rows; numbers with all their digits, NaN as nothing."""

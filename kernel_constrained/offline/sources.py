@@ -20,7 +20,7 @@ POSE_TYPES = {
     )
 }
 
-SUFFIXES = (*BAG_SUFFIXES, *LOG_SUFFIXES, *(s for s in GRAPH_SUFFIXES if s != '.zip'))
+SUFFIXES = (*BAG_SUFFIXES, '.bag', *LOG_SUFFIXES, *(s for s in GRAPH_SUFFIXES if s != '.zip'))
 
 
 class Topics(NamedTuple):
@@ -53,22 +53,27 @@ def expanded(names: Iterable[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         folder = Path(name)
-        if not folder.is_dir() or bag_files(folder) or (folder / 'metadata.yaml').exists():
+        if not folder.is_dir() or _is_bag(folder):
             found.append(name)
             continue
         inside = [str(path) for path in sorted(folder.iterdir()) if _is_recording(path)]
         if not inside:
             raise RecordingError(
-                f'{folder}: no recording in it: no rosbag2 folder, .db3, .mcap, CARMEN log or '
-                'pose graph'
+                f'{folder}: no recording in it: no rosbag2, CARMEN log (.log, .clf) or pose graph '
+                '(.g2o)'
             )
         found += inside
     return found
 
 
+def _is_bag(folder: Path) -> bool:
+    return bool(bag_files(folder)) or (folder / 'metadata.yaml').exists()
+
+
 def _is_recording(path: Path) -> bool:
+    """Whether it looks like one; one of ROS 1 too, so that it is said what to do with it."""
     if path.is_dir():
-        return bool(bag_files(path))
+        return _is_bag(path) or any(path.glob('*.bag'))
     return path.name.lower().endswith(SUFFIXES)
 
 
@@ -81,7 +86,7 @@ def choose_topics(recording: Recording, scan: str = '', pose: str = '') -> Topic
         Where to look.
     scan, pose
         Their topics. Where they are empty: the topics of these names, else the only ones of a
-        type that fits.
+        type that fits; topics without messages do not count.
 
     Raises
     ------
@@ -109,27 +114,25 @@ def _choose(
 ) -> str:
     topics = recording.topics
     known = {name.lstrip('/'): name for name in topics}
-    listed = ', '.join(f'{name} ({topic.type})' for name, topic in sorted(topics.items()))
+    listed = ', '.join(
+        f'{name} ({topic.type}{"" if topic.count else ", no messages"})'
+        for name, topic in sorted(topics.items())
+    )
+    holds = f'it holds {listed or "nothing"}'
     if wanted:
         name = known.get(wanted.lstrip('/'))
         if name is None or topics[name].type not in types:
             found = topics[name].type if name else 'not there'
             raise RecordingError(
-                f'{recording.name}: {wanted} is {found}, expected {" or ".join(types)}; '
-                f'it holds {listed or "nothing"}'
+                f'{recording.name}: {wanted} is {found}, expected {" or ".join(types)}; {holds}'
             )
         return name
-    fitting = [name for name in sorted(topics) if topics[name].type in types]
+    fitting = [name for name, t in sorted(topics.items()) if t.type in types and t.count]
     named = [known[name] for name in usual if known.get(name) in fitting]
-    if named:
-        return named[0]
-    if len(fitting) == 1:
-        return fitting[0]
+    if named or len(fitting) == 1:
+        return (named or fitting)[0]
     if fitting:
         raise RecordingError(
             f'{recording.name}: {what} could be {", ".join(fitting)}: choose by {option}'
         )
-    raise RecordingError(
-        f'{recording.name}: no topic with {what} ({" or ".join(types)}); '
-        f'it holds {listed or "nothing"}'
-    )
+    raise RecordingError(f'{recording.name}: no topic with {what} ({" or ".join(types)}); {holds}')

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from kernel_constrained.bags import decode, LidarRecording, Recording, RecordingError
+from kernel_constrained.bags import decode_input, LidarRecording, Recording, RecordingError
 from kernel_constrained.configuration import from_flat, read_parameter_file
+from kernel_constrained.core import conditional_value_at_risk
 from kernel_constrained.offline.sources import Topics
 from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.geometry import motion_between, Pose
-from kernel_constrained.perception.messages import pose_of, reading_of
+from kernel_constrained.perception.messages import pose_of, reading_of, stamp_of
 from kernel_constrained.perception.pairing import Pairing
 from kernel_constrained.perception.scan import Scan
 from kernel_constrained.perception.unusable import Unusable
@@ -28,11 +29,10 @@ ALL_ROUND = 0.9
 # A motion's spread is at least this, m and rad: a robot that stands shows no scale.
 SMALLEST_SPREAD = 0.01
 
+MODEL_ORDER, REGULARIZATION, SIGNIFICANCE = 150, 3e-4, 0.9
 
-MODEL_ORDER = 150
-
-# Bound on the mean loss of the worst tenth, in squared standard deviations of the motion.
-TOLERANCE = 4.0
+# The bound on the tail is at least this, in scales squared: few motions show no tail.
+SMALLEST_TOLERANCE = 4.0
 
 
 def suggested(recording: Recording, topics: Topics) -> FilterNodeConfig:
@@ -40,7 +40,7 @@ def suggested(recording: Recording, topics: Topics) -> FilterNodeConfig:
 
     From scans with a pose each the motion between them is learned, from ranges the coordinate x.
     The scales are the spread of the quantity, so that a loss of 1 is an error of one standard
-    deviation.
+    deviation; the tail of a motion's errors is bounded by what it is where their mean is said.
 
     Raises
     ------
@@ -50,16 +50,17 @@ def suggested(recording: Recording, topics: Topics) -> FilterNodeConfig:
     if isinstance(recording, LidarRecording):
         given = read_parameter_file(share_folder() / 'config' / 'filter_lidar.yaml', 'filter_node')
         return from_flat(FilterNodeConfig, given)
-    scans, quantities = _first_pairs(recording, topics)
+    scans, poses = _first_pairs(recording, topics)
     settings: dict[str, Any] = {
         'input.type': topics.input_type,
         'pose.type': topics.pose_type,
         'learner.max_model_order': MODEL_ORDER,
+        'learner.significance': SIGNIFICANCE,
     }
     if topics.input_type == 'range':
-        settings.update(_for_ranges(quantities))
+        settings.update(_for_ranges(poses))
     else:
-        settings.update(_for_scans(scans, quantities))
+        settings.update(_for_scans(scans, poses))
     return from_flat(FilterNodeConfig, settings)
 
 
@@ -68,21 +69,20 @@ def _first_pairs(recording: Recording, topics: Topics) -> tuple[list[Any], list[
     pairing: Pairing[Any] = Pairing(max_gap=0.5, queue_size=100)
     scans: list[Any] = []
     poses: list[Pose] = []
-    stamps: list[int] = []
     for message in recording.messages([topics.input, topics.pose]):
         try:
+            decoded = decode_input(message)
             if message.topic == topics.pose:
-                pairing.add_pose(message.stamp, pose_of(decode(message)))
+                pairing.add_pose(stamp_of(decoded), pose_of(decoded))
             else:
-                scan = reading_of(decode(message))
+                scan = reading_of(decoded)
                 scan.check()
-                pairing.add_scan(message.stamp, scan)
+                pairing.add_scan(stamp_of(decoded), scan)
         except (Unusable, RecordingError):
             continue  # the filter will count it
         for pair in pairing.pairs():
             scans.append(pair.scan)
             poses.append(pair.pose)
-            stamps.append(pair.stamp)
         if len(scans) >= LOOKED_AT:
             break
     if not scans:
@@ -105,6 +105,9 @@ def _for_ranges(poses: list[Pose]) -> dict[str, Any]:
 
 def _for_scans(scans: list[Scan], poses: list[Pose]) -> dict[str, Any]:
     motions = np.array([motion_between(*both) for both in pairwise(poses)] or [(0.0, 0.0, 0.0)])
+    position_scale, yaw_scale = _spread(motions[:, 0]), _spread(motions[:, 2])
+    of_mean = (motions - motions.mean(axis=0)) / (position_scale, position_scale, yaw_scale)
+    tail = conditional_value_at_risk(np.sum(of_mean**2, axis=1), SIGNIFICANCE)
     far = float(np.median([scan.range_max for scan in scans]))
     sectors = 24
     return {
@@ -113,16 +116,21 @@ def _for_scans(scans: list[Scan], poses: list[Pose]) -> dict[str, Any]:
         'features.sectors': sectors,
         'features.far': far if 0.0 < far < 1e3 else 50.0,
         'target.type': 'motion',
-        'target.position_scale': _spread(motions[:, 0]),
-        'target.yaw_scale': _spread(motions[:, 2]),
-        'learner.tolerance': TOLERANCE,
+        'target.position_scale': position_scale,
+        'target.yaw_scale': yaw_scale,
+        'learner.tolerance': _two_digits(max(tail, SMALLEST_TOLERANCE)),
+        'learner.regularization': REGULARIZATION,
         'learner.bandwidth': round(0.7 * math.sqrt(2 * sectors + 1), 1),
     }
 
 
 def _spread(values: Any, smallest: float = SMALLEST_SPREAD) -> float:
-    """Return the standard deviation to two digits: settings are read by people."""
-    return float(f'{max(float(np.std(values)), smallest):.1e}')
+    return _two_digits(max(float(np.std(values)), smallest))
+
+
+def _two_digits(value: float) -> float:
+    """Round: settings are read by people."""
+    return float(f'{value:.1e}')
 
 
 def _bearings(scans: list[Scan]) -> dict[str, float]:
@@ -132,4 +140,7 @@ def _bearings(scans: list[Scan]) -> dict[str, float]:
     high = float(np.median([max(each) for each in ends]))
     if high - low > ALL_ROUND * 2.0 * math.pi:
         return {}
-    return {'features.bearing_min': round(low, 4), 'features.bearing_max': round(high, 4)}
+    return {  # outwards: no beam is cut off
+        'features.bearing_min': math.floor(low * 1e4) / 1e4,
+        'features.bearing_max': math.ceil(high * 1e4) / 1e4,
+    }
