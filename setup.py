@@ -20,6 +20,7 @@ COMMANDS = {
     'replay_node': 'nodes.replay_node',
     'record_node': 'nodes.record_node',
     'evaluate': 'offline.evaluate',
+    'sweep': 'offline.sweep',
     'convert': 'offline.convert',
     'parameters': 'offline.parameters',
     'demo': 'offline.demo',
@@ -43,12 +44,14 @@ setup(
         (f'share/{NAME}/config', glob('config/*.yaml') + glob('config/*.rviz')),
     ],
     install_requires=[
-        'setuptools', 'attrs>=21.3', 'matplotlib', 'numba', 'numpy', 'pyyaml', 'rosbags', 'tqdm',
+        'setuptools', 'attrs>=21.3', 'backports.zstd; python_version < "3.14"', 'joblib>=1.3',
+        'lz4', 'matplotlib', 'numba', 'numpy', 'pyyaml', 'rosbags', 'tqdm',
     ],
     extras_require={
         'ros': ROS_WHEELS,
+        'cluster': ['distributed'],
         'test': [
-            'pytest', 'hypothesis', 'cvxpy', 'clarabel', 'ruff', 'mypy',
+            'pytest', 'distributed', 'hypothesis', 'cvxpy', 'clarabel', 'ruff', 'mypy',
             'colcon-common-extensions', 'ros-ament-package', 'setuptools>=70.1,<80',
         ],
         'benchmark': ['scikit-learn', 'river', 'padasip'],

@@ -11,6 +11,7 @@ COMMANDS = {
     'replay_node': ('nodes.replay_node', 'ROS node: plays bags, robot logs, the LIDAR table'),
     'record_node': ('nodes.record_node', 'ROS node: records topics to a rosbag2 (mcap)'),
     'evaluate': ('offline.evaluate', 'run the filter over recordings; prints and writes figures'),
+    'sweep': ('offline.sweep', 'many settings over many recordings: which one is best'),
     'convert': ('offline.convert', 'write any recording as a rosbag2'),
     'parameters': ('offline.parameters', 'print the page of all parameters'),
     'demo': ('offline.demo', 'replay data through the nodes; prints a table, writes figures'),

@@ -239,19 +239,19 @@ class Evaluation:
 
     def _write(self, row: Row) -> None:
         bound, truth = self.config.learner, row.truth
-        shown_truth = np.full(len(self.names), math.nan)
+        shown_truth = [math.nan] * len(self.names)
         if truth is not None:
             if math.isnan(row.loss):  # not shown to the filter: its loss as if it had been
                 target = self.filter.target
                 residual = target.normalised(row.mean, cut=False) - target.normalised(truth)
                 row.loss = float(residual @ residual)
-            shown_truth = truth
+            shown_truth = truth.tolist()
             if len(self.names) < len(truth):
-                shown_truth = np.append(truth[:-2], math.atan2(truth[-1], truth[-2]))
+                shown_truth[-2:] = [math.atan2(truth[-1], truth[-2])]
         pose = row.pose or Pose(math.nan, math.nan, math.nan, math.nan)
         self.series.append((
             row.stamp, row.time, row.section, row.learned,
-            *row.shown.tolist(), *shown_truth.tolist(), *row.deviation.tolist(),
+            *row.shown.tolist(), *shown_truth, *row.deviation.tolist(),
             row.loss, row.cvar, row.cvar - bound.tolerance if bound.constrained else math.nan,
             row.dual_variable, row.model_order, pose.x, pose.y, pose.yaw,
         ))  # fmt: skip
