@@ -3,6 +3,7 @@
 """Every command of the package as ``python -m kernel_constrained COMMAND``."""
 
 import importlib
+import os
 import sys
 
 # Command: (module with main(), what it does).
@@ -42,6 +43,9 @@ def main() -> int:
         return int(module.main() or 0)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # whoever read the output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 if __name__ == '__main__':

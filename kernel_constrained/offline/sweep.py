@@ -14,16 +14,8 @@ from tqdm import tqdm
 
 from kernel_constrained.bags import open_recording, RecordingError
 from kernel_constrained.configuration import ConfigurationError, flatten, write_parameter_file
-from kernel_constrained.offline.evaluate import (
-    add_options,
-    clear,
-    fitting,
-    Options,
-    options_of,
-    read_config,
-    Requirement,
-    unique,
-)
+from kernel_constrained.offline.arguments import add_options, Options, options_of, Requirement
+from kernel_constrained.offline.evaluate import clear, fitting, read_config, unique
 from kernel_constrained.offline.sources import choose_topics, expanded, Topics
 from kernel_constrained.offline.suggest import suggested
 from kernel_constrained.offline.sweep_engines import (

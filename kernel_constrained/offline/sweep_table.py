@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernel_constrained.offline.evaluate import Options, Requirement
+from kernel_constrained.offline.arguments import Options, Requirement
 from kernel_constrained.offline.evaluation import DROPOUT, TEST
 from kernel_constrained.offline.summary import figure
 from kernel_constrained.offline.sweep_grid import Setting

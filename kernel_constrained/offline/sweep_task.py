@@ -19,7 +19,8 @@ import numpy as np
 from kernel_constrained import __version__
 from kernel_constrained.bags import killian_path, RecordingError
 from kernel_constrained.configuration import ConfigurationError, flatten
-from kernel_constrained.offline.evaluate import evaluate, Options
+from kernel_constrained.offline.arguments import Options
+from kernel_constrained.offline.evaluate import evaluate
 from kernel_constrained.offline.sweep_grid import Setting
 
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -12,7 +12,8 @@ import pytest
 
 from kernel_constrained.bags import decode, open_recording
 from kernel_constrained.configuration import write_parameter_file
-from kernel_constrained.offline.evaluate import evaluate, Options
+from kernel_constrained.offline.arguments import Options
+from kernel_constrained.offline.evaluate import evaluate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'offline'))
 

@@ -26,7 +26,8 @@ from made_recordings import (
 
 from kernel_constrained.bags import decode, open_recording, RecordingError, write_bag
 from kernel_constrained.configuration import ConfigurationError
-from kernel_constrained.offline.evaluate import evaluate, FILES, Options, read_config
+from kernel_constrained.offline.arguments import Options
+from kernel_constrained.offline.evaluate import evaluate, FILES, read_config
 from kernel_constrained.offline.evaluation_report import text_of
 from kernel_constrained.perception.filter import ScanFilter
 from kernel_constrained.perception.messages import pose_of, reading_of

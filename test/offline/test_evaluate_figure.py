@@ -10,7 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from kernel_constrained.offline.evaluate import evaluate, Options
+from kernel_constrained.offline.arguments import Options
+from kernel_constrained.offline.evaluate import evaluate
 from kernel_constrained.offline.evaluation_figure import draw_comparison
 from kernel_constrained.offline.evaluation_report import Compared
 

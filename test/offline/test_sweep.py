@@ -19,7 +19,8 @@ import pytest
 from kernel_constrained.bags import BagWriter, open_recording, RecordingError
 from kernel_constrained.configuration import from_flat, read_parameter_file
 from kernel_constrained.offline import sweep_engines, sweep_task
-from kernel_constrained.offline.evaluate import evaluate, Options, read_config, Requirement
+from kernel_constrained.offline.arguments import Options, Requirement
+from kernel_constrained.offline.evaluate import evaluate, read_config
 from kernel_constrained.offline.summary import figure
 from kernel_constrained.offline.sweep import main
 from kernel_constrained.offline.sweep_figure import front
