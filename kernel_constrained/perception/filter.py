@@ -22,7 +22,7 @@ from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.inputs import Inputs
 from kernel_constrained.perception.pairing import Pair, Pairing
 from kernel_constrained.perception.recent import Recent
-from kernel_constrained.perception.scaling import Scaling
+from kernel_constrained.perception.scaling import Scaling, thinned
 from kernel_constrained.perception.scan import Reading, Scan
 from kernel_constrained.perception.targets import Target, Truths
 from kernel_constrained.perception.unusable import Unusable
@@ -257,11 +257,12 @@ class ScanFilter:
         if len(learned) < FIRST_LOOKS[0]:
             return
         scaling, range_ = self.scaling, self.target.range
+        some = thinned(learned)
         if self.config.features.scaling == 'learned':
-            seen = self._recent.inputs[learned]
+            seen = self._recent.inputs_of(some)
             scaling = scaling.widened(seen) if self.looked else scaling.of(seen)
         if self.config.target.scaling == 'learned':
-            seen = self._recent.quantities[learned]
+            seen = self._recent.quantities[some]
             range_ = range_.widened(seen) if self.looked else range_.of(seen)
         self.looked = True
         if scaling is not self.scaling or range_ is not self.target.range:
@@ -275,7 +276,7 @@ class ScanFilter:
     def _learn_anew(self, scaling: Scaling, range_: Scaling) -> None:
         """Learn the newest pairs by another scaling; of those before, what the function says."""
         newest = self._recent.learned[-RELEARNED:]
-        inputs, quantities = self._recent.inputs[newest], self._recent.quantities[newest]
+        inputs, quantities = self._recent.inputs_of(newest), self._recent.quantities[newest]
         if self.samples > len(newest) and self.learner.model_order_ > 0:
             atoms = self.learner.dictionary_
             values = self.target.denormalised(self.learner.predict(atoms))

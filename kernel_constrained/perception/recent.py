@@ -73,10 +73,9 @@ class Recent:
     def __len__(self) -> int:
         return min(self.count, self.window)
 
-    @property
-    def inputs(self) -> Array:
-        """Unscaled inputs, shape (n, inputs), in the order of the ring."""
-        return self._inputs[:, : len(self)].T.astype(np.float64)
+    def inputs_of(self, rows: npt.NDArray[np.int64]) -> Array:
+        """Unscaled inputs of rows of the ring, shape (n, inputs)."""
+        return self._inputs[:, rows].T.astype(np.float64)
 
     @property
     def quantities(self) -> Array:

@@ -99,12 +99,13 @@ class Scaling:
 
 
 def range_of(values: Array) -> tuple[Array, Array]:
-    """Low and high end of the range of ``values`` (n, k), each (k,), n at least 3.
-
-    Of many values every second, third ... is looked at.
-    """
-    some = values[:: max(len(values) // ENOUGH, 1)]
-    left_out = max(math.ceil(LEFT_OUT * (len(some) - 1)), 1)
-    ends = [left_out, len(some) - 1 - left_out]
-    low, high = np.partition(some, ends, axis=0)[ends]
+    """Low and high end of the range of ``values`` (n, k), each (k,), n at least 3."""
+    left_out = max(math.ceil(LEFT_OUT * (len(values) - 1)), 1)
+    ends = [left_out, len(values) - 1 - left_out]
+    low, high = np.partition(values, ends, axis=0)[ends]
     return low, high
+
+
+def thinned(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return every second, third ... row of many: enough to find a range by."""
+    return rows[:: max(len(rows) // ENOUGH, 1)]

@@ -77,7 +77,7 @@ def test_inputs_and_targets_are_of_order_one(kind):
     filter_ = made_filter(kind)
     feed(filter_, wander(300))
     recent = filter_._recent
-    scaled = filter_.scaling.scaled(recent.inputs)
+    scaled = filter_.scaling.scaled(recent.inputs_of(recent.order))
     assert np.abs(scaled.mean(axis=0)).max() < 2.0
     assert 0.5 < np.sqrt(np.mean(scaled**2)) < 2.0
     within = np.abs(recent.quantities - filter_.target.range.offset) / filter_.target.range.scale
