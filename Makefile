@@ -7,13 +7,19 @@ KILLIAN := $(VENV)/.killian
 PEERS := $(VENV)/.peers
 OUTPUT ?= out
 
-.PHONY: demo demo-scans test lint benchmark clean
+.PHONY: demo demo-scans example-bag test lint benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo lidar --output $(OUTPUT)/lidar
 
 demo-scans: $(STAMP) $(KILLIAN)
 	$(BIN)/python -m kernel_constrained demo scans --output $(OUTPUT)/scans
+
+# Scans and poses of Killian Court, to replay and to try other tools on.
+example-bag: $(OUTPUT)/example_bag
+
+$(OUTPUT)/example_bag: | $(STAMP) $(KILLIAN)
+	$(BIN)/python -m kernel_constrained convert killian $@
 
 test: lint $(KILLIAN)
 	$(BIN)/python -m pytest test
@@ -25,6 +31,7 @@ benchmark: $(PEERS)
 	$(BIN)/python test/benchmark/filter_latency.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/filter_latency.py --profile
 	$(BIN)/python test/benchmark/filter_soak.py
+	$(BIN)/python test/benchmark/replay_rate.py --output $(OUTPUT)/benchmark
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,12 +1,19 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""Run the filter on a robot or in a simulation, and show what it does where that is wanted."""
+"""Run the filter on a robot or in a simulation; show and record what it does where wanted."""
 
+from launch.actions import OpaqueFunction
 from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from kernel_constrained.nodes.launching import config_file, declared, filter_node
+from kernel_constrained.nodes.launching import (
+    config_file,
+    declared,
+    filter_node,
+    RECORD,
+    recorder,
+)
 from launch import LaunchDescription
 
 TOPICS = {
@@ -15,9 +22,12 @@ TOPICS = {
     'pose': ('pose', 'topic of the trusted pose, of the type that pose.type names'),
 }
 
+# A robot in a namespace has its transforms there, as those of Nav2 do.
+TRANSFORMS = ('tf', 'tf_static')
+
 
 def generate_launch_description():
-    """Start the filter, and RViz beside it; closing RViz leaves the filter alone."""
+    """Start the filter, with RViz and a recorder beside it; their end leaves the filter alone."""
     arguments = {
         'config': (config_file('filter.yaml'), 'parameters of the filter (a YAML file)'),
         'namespace': ('', 'namespace of the nodes and of every relative topic'),
@@ -26,10 +36,21 @@ def generate_launch_description():
         'use_sim_time': ('false', 'true to take the time from /clock'),
         'rviz': ('false', 'true to start RViz (package rviz2)'),
         'rviz_config': (config_file('filter.rviz'), 'what RViz shows'),
+        **RECORD,
     }
     value = {name: LaunchConfiguration(name) for name in arguments}
     time = {'use_sim_time': value['use_sim_time']}
     remappings = [(name, value[name]) for name in TOPICS]
+
+    def record(context):
+        given = {name: value[name].perform(context) for name in (*TOPICS, 'namespace')}
+        return recorder(
+            context,
+            [*(given[name] for name in TOPICS), *TRANSFORMS, *(f'/{t}' for t in TRANSFORMS)],
+            given['namespace'],
+            IfCondition(value['use_sim_time']).evaluate(context),
+        )
+
     return LaunchDescription(
         [
             *declared(arguments),
@@ -40,10 +61,11 @@ def generate_launch_description():
                 namespace=value['namespace'],
                 arguments=['-d', value['rviz_config']],
                 parameters=[time],
-                # A robot in a namespace has its transforms there, as those of Nav2 do.
-                remappings=[*remappings, ('/tf', 'tf'), ('/tf_static', 'tf_static')],
+                remappings=[*remappings, *((f'/{name}', name) for name in TRANSFORMS)],
                 condition=IfCondition(value['rviz']),
             ),
+            # Before the filter too, for the same reason.
+            OpaqueFunction(function=record),
             filter_node(
                 [value['config'], time],
                 go_on=True,

@@ -9,6 +9,7 @@ def generate_launch_description():
     """Start the filter and the replay; shut down when the replay ends."""
     return replay_description(
         'lidar',
+        ('range', 'pose'),
         {
             'epochs': ('lidar.epochs', '10', 'how often the training pairs are shown'),
             'seed': ('lidar.seed', '0', 'seed of the split and of the shuffles'),

@@ -8,5 +8,7 @@ from kernel_constrained.nodes.launching import replay_description
 def generate_launch_description():
     """Start the filter and the replay; shut down when the replay ends."""
     return replay_description(
-        'scans', {'bag': ('source', 'killian', 'rosbag2, CARMEN log or g2o file to replay')}
+        'scans',
+        ('scan', 'pose'),
+        {'bag': ('source', 'killian', 'rosbag2, CARMEN log or g2o file to replay')},
     )

@@ -1,15 +1,15 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""What can be chosen of a replay, and when each of its messages is due."""
+"""What can be chosen of a replay."""
 
-from collections.abc import Iterator
+import math
 from typing import Any
 
 import attrs
 
 from kernel_constrained.bags.opening import open_recording
-from kernel_constrained.bags.recording import Message, Recording
-from kernel_constrained.configuration import group, parameter
+from kernel_constrained.bags.recording import Recording, RecordingError
+from kernel_constrained.configuration import ConfigurationError, group, parameter
 
 
 @attrs.frozen
@@ -38,13 +38,28 @@ class ReplayConfig:
 
     source: str = parameter('lidar', 'rosbag2, CARMEN log, g2o file, lidar or killian')
     topics: tuple[str, ...] = parameter((), 'topics to play, none for all')
+    remap: tuple[str, ...] = parameter(
+        (), 'topics to publish under another name, each as recorded:=published'
+    )
     rate: float = parameter(
-        1.0, 'speed in recorded time, 0 for as fast as lockstep or 2000/s allow', low=0.0
+        1.0, 'speed in recorded time, 0 for as fast as lockstep or ceiling allow', low=0.0,
+        runtime=True,
+    )  # fmt: skip
+    ceiling: float = parameter(
+        2000.0, 'most messages to publish without lockstep', unit='1/s', low=1.0, runtime=True
     )
     loop: bool = parameter(False, 'whether to begin again at the end')
     start_offset: float = parameter(0.0, 'where to begin in the recording', unit='s', low=0.0)
-    duration: float = parameter(float('inf'), 'how much to play', unit='s', low=0.0)
-    clock: bool = parameter(False, 'whether to publish the stamps on /clock')
+    duration: float = parameter(math.inf, 'how much to play', unit='s', low=1e-9)
+    start_paused: bool = parameter(False, 'whether to wait for ~/resume or ~/play_next')
+    seek_to: float = parameter(
+        0.0, 'where ~/seek goes, from the start of the recording', unit='s', low=0.0, runtime=True
+    )
+    clock: bool = parameter(False, 'whether to publish the recorded time on /clock')
+    clock_frequency: float = parameter(
+        40.0, 'how often, beside once before each message; not at rate 0 and in lockstep',
+        unit='Hz', low=0.1, high=1000.0,
+    )  # fmt: skip
     lockstep: bool = parameter(
         False, 'whether each message waits until the consumer has dealt with the one before'
     )
@@ -52,14 +67,21 @@ class ReplayConfig:
         'filter_node/processed', 'where the consumer says that it has dealt with a message'
     )
     answer_timeout: float = parameter(
-        60.0, 'how long to wait for an answer in lockstep', unit='s', low=0.1
-    )
+        60.0, 'how long to wait for an answer in lockstep, and for subscribers to take the rest',
+        unit='s', low=0.1,
+    )  # fmt: skip
     wait_timeout: float = parameter(
-        5.0, 'how long to wait for a subscriber before playing', unit='s', low=0.0
+        5.0, 'how long to wait for subscribers before playing', unit='s', low=0.0
+    )
+    subscribers: int = parameter(
+        1, 'how many to wait for, on one topic or in lockstep on each', low=1
     )
     executor: str = parameter('single', 'executor', choices=('single', 'events'))
     lidar: LidarConfig = group(LidarConfig)
     log: LogConfig = group(LogConfig)
+
+    def __attrs_post_init__(self) -> None:
+        self.renamed()
 
     def open(self) -> Recording:
         """Open the source, with the options that are its own."""
@@ -70,62 +92,60 @@ class ReplayConfig:
             options = attrs.asdict(self.log)
         return open_recording(self.source, **options)
 
-    def messages(self, recording: Recording) -> Iterator[Message]:
-        """Yield what is to be played of a recording, for ever where ``loop`` is set.
+    def renamed(self) -> dict[str, str]:
+        """Return ``remap`` as {recorded name without leading slash: name to publish}.
+
+        Raises
+        ------
+        ConfigurationError
+            Where an entry is not of the form ``recorded:=published``, or one name has two.
+        """
+        names: dict[str, str] = {}
+        for entry in self.remap:
+            old, arrow, new = entry.partition(':=')
+            if not (old and arrow and new) or ':=' in new:
+                raise ConfigurationError(
+                    f'remap must hold entries like /scan:=/front/scan (got {entry!r})'
+                )
+            if (other := names.setdefault(old.lstrip('/'), new)) != new:
+                raise ConfigurationError(f'remap gives {old} two names: {other} and {new}')
+        return names
+
+    def outputs(self, recording: Recording) -> dict[str, str]:
+        """Return {topic of the recording: name to publish it under} of what is to be played.
+
+        A recorded /clock is left out where ``clock`` publishes one.
 
         Raises
         ------
         RecordingError
-            At the call, where the recording has no such topic.
+            Where ``topics`` or ``remap`` name what the recording does not hold.
         """
-        chosen = self.topics or None, self.start_offset, self.duration
-        first = recording.messages(*chosen)
-
-        def passes() -> Iterator[Message]:
-            yield from first
-            while self.loop:
-                yield from recording.messages(*chosen)
-
-        return passes()
+        chosen = [find_topic(recording, name) for name in self.topics] or recording.topics
+        renamed = {find_topic(recording, old): new for old, new in self.renamed().items()}
+        names = {name: renamed.get(name, name) for name in chosen}
+        if self.clock:
+            names = {name: new for name, new in names.items() if new.lstrip('/') != 'clock'}
+        return names
 
     @property
     def whole(self) -> bool:
         """Whether the recording is played once and in full."""
-        return not self.loop and self.start_offset == 0.0 and self.duration == float('inf')
+        return not self.loop and self.start_offset == 0.0 and self.duration == math.inf
 
 
-class Pace:
-    """When each message is due, in seconds of a clock that the caller reads.
+def find_topic(recording: Recording, name: str) -> str:
+    """Name of a topic as the recording has it, given with or without the leading slash.
 
-    Parameters
-    ----------
-    rate
-        Recorded seconds per second; 0 for as fast as ``ceiling`` allows.
-    ceiling
-        Messages per second at rate 0.
+    Raises
+    ------
+    RecordingError
+        Where there is no such topic.
     """
-
-    def __init__(self, rate: float, ceiling: float) -> None:
-        self.rate = rate
-        self.ceiling = ceiling
-        self._count = 0
-        self._newest = 0
-        self._origin: tuple[float, int] | None = None
-
-    def delay(self, stamp: int, now: float) -> float:
-        """Seconds from ``now`` until a message is due, at most 0 for now; asked again while more.
-
-        Time begins with the first message, and again with each that is older than the one before
-        (a loop).
-        """
-        if self._origin is None or (self.rate > 0.0 and stamp < self._newest):
-            self._origin = (now, stamp)
-        self._newest = stamp
-        begun, first = self._origin
-        if self.rate > 0.0:
-            return begun + (stamp - first) * 1e-9 / self.rate - now
-        return begun + self._count / self.ceiling - now
-
-    def sent(self) -> None:
-        """Count a message that was published."""
-        self._count += 1
+    for topic in recording.topics:
+        if topic.lstrip('/') == name.lstrip('/'):
+            return topic
+    raise RecordingError(
+        f'{recording.name}: no topic {name}; '
+        f'it holds {", ".join(sorted(recording.topics)) or "none"}'
+    )

@@ -2,11 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the launch files have in common; only they import this module, and with it launch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ament_index_python.packages import get_package_share_directory
-from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction, RegisterEventHandler
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    ExecuteProcess,
+    OpaqueFunction,
+    RegisterEventHandler,
+    TimerAction,
+)
+from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
@@ -19,6 +28,13 @@ from launch import (  # type: ignore[attr-defined]  # our folder has its name
 )
 
 PACKAGE = 'kernel_constrained'
+
+FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
+
+RECORD = {
+    'record': ('false', 'true to record inputs, estimates and figures with `ros2 bag record`'),
+    'record_to': ('', 'folder to record to; rosbag2 names one by the time where empty'),
+}
 
 MODEL = {'model': ('', 'file to save the learned model to at the end, empty for none')}
 
@@ -67,13 +83,56 @@ def filter_node(parameters: list[Any], go_on: bool = False, **options: Any) -> O
     return OpaqueFunction(function=start)
 
 
-def replay_description(data: str, arguments: dict[str, tuple[str, str, str]]) -> LaunchDescription:
+def recorder(
+    context: LaunchContext, inputs: Sequence[str], namespace: str = '', sim_time: bool = False
+) -> list[ExecuteProcess]:
+    """Record what the filter hears and says, where argument ``record`` says so.
+
+    Parameters
+    ----------
+    context
+        Where the launch arguments are.
+    inputs
+        Topics beside those of the filter.
+    namespace
+        That of the filter and of every relative topic.
+    sim_time
+        Whether the time of receipt is that of /clock.
+    """
+    if not recording(context):
+        return []
+    figures = [f'filter_node/{name}' for name in FIGURES]
+    topics = [*inputs, 'estimate', *figures, '/diagnostics']
+    folder = LaunchConfiguration('record_to').perform(context)
+    command = ['ros2', 'bag', 'record', '-s', 'mcap', *(['-o', folder] if folder else [])]
+    command += ['--use-sim-time'] if sim_time else []
+    command += ['--topics', *dict.fromkeys(absolute(topic, namespace) for topic in topics)]
+    return [ExecuteProcess(cmd=command, output='screen')]
+
+
+def recording(context: LaunchContext) -> bool:
+    """Whether argument ``record`` is true."""
+    return IfCondition(LaunchConfiguration('record')).evaluate(context)
+
+
+def absolute(topic: str, namespace: str) -> str:
+    """Name of a topic as nodes in a namespace mean it."""
+    if topic.startswith('/'):
+        return topic
+    return '/'.join(['', *filter(None, (namespace.strip('/'), topic))])
+
+
+def replay_description(
+    data: str, inputs: Sequence[str], arguments: dict[str, tuple[str, str, str]]
+) -> LaunchDescription:
     """Describe a replay through the filter that shuts down when it is through.
 
     Parameters
     ----------
     data
         ``config/filter_DATA.yaml`` and ``config/replay_DATA.yaml`` are the defaults.
+    inputs
+        What is replayed, to be recorded where that is wanted.
     arguments
         Launch arguments beside those that every replay has: for each name the replay node's
         parameter that it sets, its default and what it means.
@@ -86,19 +145,40 @@ def replay_description(data: str, arguments: dict[str, tuple[str, str, str]]) ->
         'filter_config': (config_file(f'filter_{data}.yaml'), 'parameters of the filter'),
         'replay_config': (config_file(f'replay_{data}.yaml'), 'parameters of the replay'),
         **MODEL,
+        **RECORD,
     }
-    replay_node = Node(
-        package=PACKAGE, executable='replay_node', output='screen', emulate_tty=True,
-        parameters=[LaunchConfiguration('replay_config'), {
-            parameter: LaunchConfiguration(name) for name, (parameter, *_) in arguments.items()
-        }],
-    )  # fmt: skip
-    end = OnProcessExit(target_action=replay_node, on_exit=[EmitEvent(event=Shutdown())])
+    parameters = {
+        parameter: LaunchConfiguration(name) for name, (parameter, *_) in arguments.items()
+    }
+
+    def start(context: LaunchContext) -> list[Any]:
+        recorders = recorder(context, inputs)
+        replay_node = Node(
+            package=PACKAGE, executable='replay_node', output='screen', emulate_tty=True,
+            # The filter listens, and so does the recorder.
+            parameters=[LaunchConfiguration('replay_config'), parameters,
+                        {'subscribers': 1 + len(recorders)}],
+        )  # fmt: skip
+        # What was published last needs a moment to be recorded.
+        end = TimerAction(
+            period=1.0 if recorders else 0.0,
+            actions=[EmitEvent(event=Shutdown(reason='replayed'))],
+        )
+        gone = EmitEvent(event=Shutdown(reason='nothing is recorded any more'))
+        return [
+            *recorders,
+            replay_node,
+            RegisterEventHandler(OnProcessExit(target_action=replay_node, on_exit=[end])),
+            *(
+                RegisterEventHandler(OnProcessExit(target_action=process, on_exit=[gone]))
+                for process in recorders
+            ),
+        ]
+
     return LaunchDescription(
         [
             *declared({name: given[1:] for name, given in arguments.items()} | others),
             filter_node([LaunchConfiguration('filter_config')]),
-            replay_node,
-            RegisterEventHandler(end),
+            OpaqueFunction(function=start),
         ]
     )

@@ -31,6 +31,14 @@ RECORDING = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=1000, reliability=ReliabilityPolicy.RELIABLE
 )
 
+# The same, kept for subscribers that come later: maps, static transforms.
+LATCHED = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1000,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+
 
 def overridable() -> QoSOverridingOptions:
     """Let parameters ``qos_overrides.TOPIC.{subscription,publisher}.*`` override a profile."""

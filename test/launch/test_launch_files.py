@@ -7,6 +7,7 @@ Neither is on a package index; elsewhere these tests are reported as not run, an
 """
 
 import os
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import LaserScan  # noqa: E402
 from std_msgs.msg import Float64  # noqa: E402
 
+from kernel_constrained.bags import open_recording  # noqa: E402
 from kernel_constrained.perception.filter import ScanFilter  # noqa: E402
 from launch import LaunchContext, LaunchDescription  # noqa: E402
 
@@ -84,6 +86,48 @@ def robot_with_model(tmp_path):
     model = f'{{path: {tmp_path}/own.npz, save_at_end: true}}'
     config.write_text(f'/**: {{ros__parameters: {{model: {model}}}}}')
     return included('filter.launch.py', namespace='robot', config=str(config))
+
+
+def put_in_place_of_ros2(folder, monkeypatch, then):
+    """Put a program first on the path that notes its arguments in a file, then does ``then``."""
+    ros2 = folder / 'bin' / 'ros2'
+    ros2.parent.mkdir()
+    ros2.write_text(f'#!/bin/sh\necho "$@" > {folder}/recorded_arguments\n{then}\n')
+    ros2.chmod(0o755)
+    monkeypatch.setenv('PATH', f'{ros2.parent}{os.pathsep}{os.environ["PATH"]}')
+
+
+def recorded_arguments(folder):
+    """Wait for the arguments of ``ros2``; return what comes before the topics, and these."""
+    path = folder / 'recorded_arguments'
+    wait_for(lambda: path.exists() and path.read_text().endswith('\n'), 'start of ros2')
+    options, _, topics = path.read_text().partition(' --topics ')
+    return options, topics.split()
+
+
+@launch_pytest.fixture
+def recorded_lidar(tmp_path, monkeypatch):
+    """A recorder that takes its time before it listens."""
+    topics = '[range, pose, estimate, filter_node/loss]'
+    put_in_place_of_ros2(
+        tmp_path, monkeypatch,
+        f'sleep 5; exec {sys.executable} -m kernel_constrained record_node --ros-args '
+        f'-p destination:={tmp_path}/recorded.mcap -p "topics:={topics}"',
+    )  # fmt: skip
+    return included(
+        'lidar_replay.launch.py', epochs='2', model=str(tmp_path / 'lidar.npz'), record='true',
+        record_to=str(tmp_path / 'bag'),
+    )  # fmt: skip
+
+
+@launch_pytest.fixture
+def recorded_robot(tmp_path, monkeypatch):
+    """A recorder that ends at once."""
+    put_in_place_of_ros2(tmp_path, monkeypatch, 'exit 1')
+    return included(
+        'filter.launch.py', namespace='robot', scan='front/scan', pose='/tracker/pose',
+        record='true', use_sim_time='true',
+    )  # fmt: skip
 
 
 @contextmanager
@@ -179,6 +223,37 @@ def test_rviz_is_looked_for_before_the_filter_starts():
     description = source('filter.launch.py').get_launch_description(LaunchContext())
     actions = [a for a in description.entities if not isinstance(a, DeclareLaunchArgument)]
     assert actions[0].node_package == 'rviz2'
+
+
+FIGURES = ['loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time']
+
+
+@pytest.mark.launch(fixture=recorded_lidar)
+def test_a_replay_waits_for_its_recorder_and_everything_is_recorded(recorded_lidar, tmp_path):
+    options, topics = recorded_arguments(tmp_path)
+    assert options == f'bag record -s mcap -o {tmp_path}/bag'
+    figures = [f'/filter_node/{name}' for name in FIGURES]
+    assert topics == ['/range', '/pose', '/estimate', *figures, '/diagnostics']
+    learned(tmp_path / 'lidar.npz')
+    wait_for((tmp_path / 'recorded.mcap').exists, 'recording')
+    with open_recording(tmp_path / 'recorded.mcap') as recording:
+        counts = {name: topic.count for name, topic in recording.topics.items()}
+    assert counts == {
+        '/range': 380, '/pose': 358, '/estimate': 380, '/filter_node/loss': 358,
+    }  # fmt: skip
+
+
+@pytest.mark.launch(fixture=recorded_robot)
+def test_a_robot_is_recorded_in_its_namespace_and_outlives_the_recorder(recorded_robot, tmp_path):
+    options, topics = recorded_arguments(tmp_path)
+    assert options == 'bag record -s mcap --use-sim-time'
+    figures = [f'/robot/filter_node/{name}' for name in FIGURES]
+    inputs = ['/robot/front/scan', '/robot/range', '/tracker/pose']
+    transforms = ['/robot/tf', '/robot/tf_static', '/tf', '/tf_static']
+    assert topics == [*inputs, *transforms, '/robot/estimate', *figures, '/diagnostics']
+    with probe() as (node, _):
+        ready = 'robot/filter_node/processed'
+        wait_for(lambda: node.count_publishers(ready), 'filter')
 
 
 @pytest.mark.launch(fixture=robot_with_model)

@@ -3,6 +3,7 @@
 """replay_node and record_node as processes: nothing lost, and the same result at every rate."""
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,41 +12,42 @@ from probing import CONFIG, ended_by
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import LaserScan, Range
+from std_srvs.srv import Trigger
 
 from kernel_constrained.bags import decode, LidarRecording, open_recording, write_bag
 from kernel_constrained.configuration import from_flat, read_parameter_file
 from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import ScanFilter
-from kernel_constrained.perception.geometry import Pose
-from kernel_constrained.perception.scan import Reading
+from kernel_constrained.perception.intake import Intake
 
-LIDAR = CONFIG / 'filter_lidar.yaml'
+LIDAR, SCANS = CONFIG / 'filter_lidar.yaml', CONFIG / 'filter_scans.yaml'
 
 
-def replayed(start, tmp_path, name, source='lidar', **parameters):
-    """Replay one epoch through the filter in lockstep; return the model it has learned."""
+def replayed(start, tmp_path, name, source='lidar', config=LIDAR, drive=None, **parameters):
+    """Replay through the filter in lockstep, driven by ``drive``; return the learned model."""
     path = tmp_path / f'{name}.npz'
-    process = start('filter_node', LIDAR, **{'model.path': path, 'model.save_at_end': True})
+    process = start('filter_node', config, **{'model.path': path, 'model.save_at_end': True})
     with ended_by(process):
         replay = start(
             'replay_node', source=source, lockstep=True, wait_timeout=120,
             **{'lidar.epochs': 1, **parameters},
         )  # fmt: skip
+        if drive:
+            drive()
         assert replay.process.wait(timeout=300) == 0, replay.text
     return ScanFilter.load(path)
 
 
-def offline(recording):
-    """Feed the same recording to the same object without any middleware; return its estimates."""
-    config = from_flat(FilterNodeConfig, read_parameter_file(LIDAR, 'filter_node'))
+def offline(recording, file=LIDAR, **window):
+    """Feed the same recording to the same objects without any middleware."""
+    config = from_flat(FilterNodeConfig, read_parameter_file(file, 'filter_node'))
     filter_, estimates = ScanFilter(config), []
-    for message in recording.messages():
-        decoded = decode(message)
-        if message.topic == 'range':
-            reading = Reading(decoded.range, decoded.min_range, decoded.max_range)
-            estimates.append(filter_.scan(message.stamp, reading))
+    intake = Intake(filter_, config)
+    for message in recording.messages(**window):
+        if message.topic.strip('/') == 'pose':
+            intake.pose(decode(message))
         else:
-            filter_.pose(message.stamp, Pose(decoded.pose.position.x, 0.0, 0.0, 0.0))
+            estimates.append(intake.scan(decode(message)))
         filter_.learn()
     return filter_, estimates
 
@@ -59,18 +61,63 @@ def same(first, second):
     )
 
 
+def converted(recording, folder):
+    """Write a recording as db3, that as mcap, and that as db3 again."""
+    paths = [folder / name for name in ('first.db3', 'second.mcap', 'third.db3')]
+    write_bag(recording, paths[0])
+    for old, new in pairwise(paths):
+        with open_recording(old) as bag:
+            write_bag(bag, new)
+    return paths[-1]
+
+
 def test_lockstep_gives_the_offline_result_bit_for_bit_at_every_rate(start, tmp_path):
     with LidarRecording(epochs=1) as recording:
         reference, _ = offline(recording)
-        write_bag(recording, tmp_path / 'lidar.mcap')
+        part, _ = offline(recording, start_offset=3.0, duration=4.0)
+        bag = converted(recording, tmp_path)
     assert reference.learner.samples_ == 179
-    for name, source, parameters in [
-        ('unpaced', 'lidar', {'rate': 0.0}),
-        ('paced', 'lidar', {'rate': 20.0}),
-        ('events', 'lidar', {'rate': 0.0, 'executor': 'events'}),
-        ('bag', tmp_path / 'lidar.mcap', {'rate': 0.0}),
+    assert part.learner.samples_ == 40
+    for name, source, parameters, expected in [
+        ('unpaced', 'lidar', {'rate': 0.0}, reference),
+        ('paced', 'lidar', {'rate': 20.0, 'clock': True}, reference),
+        ('real time', 'lidar', {'rate': 1.0, 'start_offset': 3.0, 'duration': 4.0}, part),
+        ('events', 'lidar', {'rate': 0.0, 'executor': 'events'}, reference),
+        ('bag', bag, {'rate': 0.0}, reference),
+        ('bag again', bag, {'rate': 0.0}, reference),
     ]:
-        assert same(replayed(start, tmp_path, name, source, **parameters), reference), name
+        assert same(replayed(start, tmp_path, name, source, **parameters), expected), name
+
+
+def test_controls_in_lockstep_leave_the_offline_result_bit_for_bit(probe, start, tmp_path):
+    """Started in pause, stepped, sought to the start before anything was played, and resumed."""
+    with LidarRecording(epochs=1) as recording:
+        reference, _ = offline(recording)
+
+    def call(name):
+        return probe.call(Trigger, f'replay_node/{name}')
+
+    def drive():
+        assert call('seek').success
+        steps = 0
+        end = time.monotonic() + 120
+        while steps < 7 and time.monotonic() < end:
+            steps += call('play_next').success
+        assert call('is_paused').success
+        assert call('resume').success
+
+    model = replayed(start, tmp_path, 'driven', drive=drive, rate=0.0, start_paused=True)
+    assert same(model, reference)
+
+
+def test_scans_with_poses_give_the_offline_result_bit_for_bit(start, tmp_path):
+    with made_log(tmp_path, 60) as recording:
+        reference, _ = offline(recording, SCANS)
+        bag = converted(recording, tmp_path)
+    assert reference.learner.samples_ == 59
+    for name, source, rate in (('log', tmp_path / 'made.log', 0.0), ('bag', bag, 20.0)):
+        model = replayed(start, tmp_path, name, source, SCANS, rate=rate)
+        assert same(model, reference), name
 
 
 def test_another_seed_gives_another_result(start, tmp_path):
@@ -98,7 +145,7 @@ def test_a_bag_is_played_whole_with_its_bytes_and_its_clock(probe, start, tmp_pa
         assert len(received[topic]) == len(expected[topic])
         for mine, theirs in zip(received[topic], expected[topic]):
             assert deserialize_message(mine, kind) == deserialize_message(theirs, kind)
-    assert 'range: 201 messages declared, 201 published' in replay.text
+    assert 'range: 201 messages declared, 201 read, 201 published' in replay.text
     assert len(clock) == 381, 'the first twice: before its message too'
     assert clock[0].clock.sec == 1
 
@@ -134,6 +181,9 @@ def test_a_loop_begins_again_until_it_is_ended(probe, start):
         ({'source': 'nowhere.mcap'}, 2, 'nowhere.mcap: no such file or folder'),
         ({'source': 'lidar', 'topics': '[scan]'}, 2, 'lidar: no topic scan; it holds pose, range'),
         ({'rate': -1.0}, 2, 'rate must be a number of at least 0'),
+        ({'start_offset': 999.0}, 2, 'lidar: start_offset 999 s lies beyond its end at 181.1 s'),
+        ({'remap': '[range=front]'}, 2, 'remap must hold entries like'),
+        ({'remap': '["range:=a b"]'}, 2, 'remap: range cannot be played: Invalid topic name'),
         ({'lockstep': True, 'wait_timeout': 1.0}, 1, 'no consumer after 1 s'),
     ],
 )
@@ -164,15 +214,22 @@ def test_with_nobody_listening_it_plays_all_the_same(start):
     assert '201 published' in replay.text
 
 
-def test_a_robot_log_becomes_scans_with_infinities(probe, start, tmp_path):
-    """Codes for no return are +inf on the wire (REP-117)."""
-    line = 'FLASER 180 {} 1.0 2.0 0.5 1.0 2.0 0.5 {} host {}\n'
+def made_log(folder, count):
+    """Open a CARMEN log of a robot that goes ahead; every ninth beam has no return."""
+    line = 'FLASER 180 {} {x:.1f} 2.0 0.5 {x:.1f} 2.0 0.5 {t} host {t}\n'
     rng = np.random.default_rng(0)
-    with (tmp_path / 'made.log').open('w') as log:
-        for i in range(40):
+    with (folder / 'made.log').open('w') as log:
+        for i in range(count):
             ranges = rng.uniform(1.0, 20.0, 180)
             ranges[::9] = 81.83
-            log.write(line.format(' '.join(f'{r:.2f}' for r in ranges), i + 1.5, i + 1.5))
+            beams = ' '.join(f'{r:.2f}' for r in ranges)
+            log.write(line.format(beams, x=0.3 * i, t=i * 0.25 + 1.5))
+    return open_recording(folder / 'made.log')
+
+
+def test_a_robot_log_becomes_scans_with_infinities(probe, start, tmp_path):
+    """Codes for no return are +inf on the wire (REP-117)."""
+    made_log(tmp_path, 40).close()
     scans = probe.collect(LaserScan, 'scan')
     replay = start('replay_node', source=tmp_path / 'made.log', rate=0.0)
     probe.wait(lambda: replay.process.poll() is not None, 60, 'the end of the replay')
