@@ -3,11 +3,10 @@
 """All the losses there ever were, in bounded memory: the newest exactly, the others by size."""
 
 import math
+from bisect import bisect_left, insort
 
 import numpy as np
 import numpy.typing as npt
-
-from kernel_constrained.core.constraints import conditional_value_at_risk
 
 Array = npt.NDArray[np.float64]
 
@@ -33,17 +32,22 @@ class LossHistory:
     def __init__(self, window: int) -> None:
         self.count = 0
         self._newest = np.zeros(window)
+        self._ordered: list[float] = []  # the same by size: the tail is at its end
         # Number and sum of the losses in each bin.
         self._bins = np.zeros((2, BINS * (LOWEST + HIGHEST) + 2))
 
     def add(self, loss: float) -> None:
         """Take a loss, at least 0."""
-        self._newest[self.count % len(self._newest)] = loss
-        self.count += 1
         octave = min(math.log2(loss), HIGHEST) + LOWEST if loss > 0.0 else -1.0
-        place = min(max(math.floor(octave * BINS) + 1, 0), self._bins.shape[1] - 1)
-        self._bins[0, place] += 1.0
-        self._bins[1, place] += loss
+        bin_ = min(max(math.floor(octave * BINS) + 1, 0), self._bins.shape[1] - 1)
+        self._bins[0, bin_] += 1.0
+        self._bins[1, bin_] += loss
+        place = self.count % len(self._newest)
+        if self.count >= len(self._newest):
+            del self._ordered[bisect_left(self._ordered, float(self._newest[place]))]
+        insort(self._ordered, loss)
+        self._newest[place] = loss
+        self.count += 1
 
     @property
     def newest(self) -> Array:
@@ -51,8 +55,18 @@ class LossHistory:
         return self._newest[: self.count]
 
     def cvar(self, significance: float) -> float:
-        """CVaR of the newest losses; NaN where there is none."""
-        return conditional_value_at_risk(self.newest, significance)
+        """CVaR of the newest losses; NaN where there is none.
+
+        As :func:`conditional_value_at_risk` has it; a few microseconds, for the losses are in
+        order already.
+        """
+        count = len(self._ordered)
+        if count == 0:
+            return math.nan
+        tail = (1.0 - significance) * count
+        whole = min(int(tail), count - 1)
+        edge = count - 1 - whole
+        return (math.fsum(self._ordered[edge + 1 :]) + (tail - whole) * self._ordered[edge]) / tail
 
     def cvar_since_start(self, significance: float) -> float:
         """CVaR of all losses, within 2 %; NaN where there is none.
@@ -84,4 +98,5 @@ class LossHistory:
             raise ValueError(f'newest losses have shape {losses.shape}')
         self.count = count
         self._newest[: len(losses)] = losses
+        self._ordered = sorted(losses.tolist())
         self._bins[:] = loss_bins
