@@ -31,6 +31,7 @@ benchmark: $(PEERS)
 	$(BIN)/python test/benchmark/filter_latency.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/filter_latency.py --profile
 	$(BIN)/python test/benchmark/filter_soak.py
+	$(BIN)/python test/benchmark/evaluate_speed.py
 	$(BIN)/python test/benchmark/replay_rate.py --output $(OUTPUT)/benchmark
 
 lint: $(STAMP)

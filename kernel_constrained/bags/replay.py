@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from kernel_constrained.bags.opening import open_recording
-from kernel_constrained.bags.recording import Recording, RecordingError
+from kernel_constrained.bags.recording import Recording
 from kernel_constrained.configuration import ConfigurationError, group, parameter
 
 
@@ -121,9 +121,11 @@ class ReplayConfig:
         RecordingError
             Where ``topics`` or ``remap`` name what the recording does not hold.
         """
-        chosen = [find_topic(recording, name) for name in self.topics] or recording.topics
-        renamed = {find_topic(recording, old): new for old, new in self.renamed().items()}
-        names = {name: renamed.get(name, name) for name in chosen}
+        chosen = [one for name in self.topics for one in recording.select([name])]
+        renamed = {
+            one: new for old, new in self.renamed().items() for one in recording.select([old])
+        }
+        names = {name: renamed.get(name, name) for name in chosen or recording.topics}
         if self.clock:
             names = {name: new for name, new in names.items() if new.lstrip('/') != 'clock'}
         return names
@@ -132,20 +134,3 @@ class ReplayConfig:
     def whole(self) -> bool:
         """Whether the recording is played once and in full."""
         return not self.loop and self.start_offset == 0.0 and self.duration == math.inf
-
-
-def find_topic(recording: Recording, name: str) -> str:
-    """Name of a topic as the recording has it, given with or without the leading slash.
-
-    Raises
-    ------
-    RecordingError
-        Where there is no such topic.
-    """
-    for topic in recording.topics:
-        if topic.lstrip('/') == name.lstrip('/'):
-            return topic
-    raise RecordingError(
-        f'{recording.name}: no topic {name}; '
-        f'it holds {", ".join(sorted(recording.topics)) or "none"}'
-    )

@@ -79,8 +79,10 @@ def declare(node: Node, cls: type[T], command_line: bool = True) -> T:
     for path in parameter_files(sys.argv if command_line else ()):
         read_parameter_file(path, node.get_fully_qualified_name())
     overrides = node._parameter_overrides
+    lists = {name for name, field in fields(cls) if field.metadata['type'] is tuple}
     given = {
-        name: parameter.value
+        # of `[]` on a command line rclpy makes a parameter that is not set
+        name: () if parameter.value is None and name in lists else parameter.value
         for name, parameter in overrides.items()
         if not name.startswith(FOREIGN)
     }

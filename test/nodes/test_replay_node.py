@@ -208,7 +208,9 @@ def test_lockstep_without_answers_fails_and_names_the_message(probe, start):
 
 
 def test_with_nobody_listening_it_plays_all_the_same(start):
-    replay = start('replay_node', rate=0.0, wait_timeout=0.5, **{'lidar.epochs': 1})
+    replay = start(
+        'replay_node', rate=0.0, wait_timeout=0.5, topics='[]', remap='[]', **{'lidar.epochs': 1}
+    )
     assert replay.process.wait(timeout=60) == 0, replay.text
     assert 'nobody listens' in replay.text
     assert '201 published' in replay.text
