@@ -18,6 +18,7 @@ from kernel_constrained.bags.content import MCAP_MAGIC, what_is
 from kernel_constrained.bags.mcap_records import (
     Channels,
     Chunk,
+    CHUNK_HEAD,
     is_cut,
     MESSAGE,
     MESSAGE_SIZE,
@@ -37,8 +38,6 @@ from kernel_constrained.bags.storage import Link, Note
 __all__ = ['McapFile']
 
 FOOTER_SIZE = PREFIX.size + 20
-# More than precedes the content of a chunk.
-CHUNK_HEAD = 64
 # How chunks begin; their times and sizes can be anything.
 CHUNK_SIGNATURE = re.compile(rb'\x06(?=.{36}(?:\0\0\0\0|\x04\0\0\0zstd|\x03\0\0\0lz4))', re.DOTALL)
 SEARCH = 2**20

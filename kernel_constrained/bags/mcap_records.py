@@ -15,6 +15,7 @@ import numpy as np
 
 __all__ = [
     'Channel',
+    'CHUNK_HEAD',
     'Channels',
     'Chunk',
     'Opcode',
@@ -34,6 +35,7 @@ PREFIX = Struct('<BQ')
 MESSAGE = Struct('<HIQ')
 MESSAGE_SIZE = 22  # of its fields: channel, sequence, log time, publish time
 CHUNK = Struct('<QQQI')
+CHUNK_HEAD = 64  # more than precedes the content of a chunk
 CHUNK_INDEX = Struct('<QQQQ')
 STATISTICS = Struct('<QHIIIIQQ')
 

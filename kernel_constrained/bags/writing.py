@@ -3,6 +3,7 @@
 """Writing rosbag2, mcap or db3, from the messages of any recording."""
 
 import os
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Final, Literal, TYPE_CHECKING, TypeAlias
+from zlib import crc32
 
 from rosbags.interfaces import (
     Connection,
@@ -30,6 +32,8 @@ from rosbags.typesys import (
 )
 from rosbags.typesys.store import Typestore
 
+from kernel_constrained.bags.content import MCAP_MAGIC
+from kernel_constrained.bags.mcap_records import CHUNK_HEAD, Opcode, parse_chunk, PREFIX
 from kernel_constrained.bags.recording import Message, Recording, RecordingError
 from kernel_constrained.bags.serialization import typestore
 
@@ -182,10 +186,10 @@ class BagWriter:
                 return
             self._writer.close()
             self._refuse_existing()
-            written = self._folder
-            if self._single_file:
-                written = self._folder / f'{self._folder.name}.{self._storage}'
-            written.rename(self.destination)
+            file = self._folder / f'{self._folder.name}.{self._storage}'
+            if self._storage == 'mcap':
+                add_checksums(file)
+            (file if self._single_file else self._folder).rename(self.destination)
 
     def _refuse_existing(self) -> None:
         if os.path.lexists(self.destination):
@@ -193,6 +197,34 @@ class BagWriter:
                 f'{self.destination}: exists already and is never overwritten; '
                 'remove it or choose another name'
             )
+
+
+def add_checksums(path: Path) -> None:
+    """Write the checksums of chunks and index into an mcap, which rosbags leaves out.
+
+    By them damage is noticed.
+    """
+    with path.open('r+b') as file:
+
+        def read(offset: int, count: int) -> bytes:
+            file.seek(offset)
+            return file.read(count)
+
+        def write(offset: int, checksum: int) -> None:
+            file.seek(offset)
+            file.write(checksum.to_bytes(4, 'little'))
+
+        offset = len(MCAP_MAGIC)
+        while (head := read(offset, CHUNK_HEAD))[0] != Opcode.FOOTER:
+            opcode, length = PREFIX.unpack_from(head)
+            if opcode == Opcode.CHUNK:
+                chunk = parse_chunk(head[PREFIX.size :], offset, PREFIX.size + length)
+                # of the content before compression, of which there is none here
+                write(chunk.checksum, crc32(read(chunk.content, chunk.size)))
+            offset += PREFIX.size + length
+        (begin,) = struct.unpack_from('<Q', head, PREFIX.size)
+        end = offset + PREFIX.size + 16
+        write(end, crc32(read(begin, end - begin)))
 
 
 def write_bag(

@@ -193,3 +193,34 @@ def test_recording_of_which_nothing_can_be_read_writes_nothing(tmp_path, bag):
     with open_recording(path) as recording, pytest.raises(RecordingError, match='cut off'):
         write_bag(recording, tmp_path / 'copy.mcap')
     assert not (tmp_path / 'copy.mcap').exists()
+
+
+def test_a_wrong_byte_in_an_mcap_that_was_written_is_noticed(tmp_path):
+    path = tmp_path / 'x.mcap'
+    with BagWriter(path) as writer:
+        for i in range(3000):
+            writer.write(Message('/a', STRING, i + 1, bytes(1000)))
+    with open_recording(path) as recording:
+        assert len(list(recording.messages())) == 3000
+        assert not recording.warnings
+        assert not recording.losses
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with open_recording(path) as recording:
+        found = list(recording.messages())
+    assert 1000 < len(found) < 3000, 'the other chunks are delivered'
+    assert all(not any(message.data) for message in found)
+    assert 'its checksum is wrong' in recording.losses[0]
+
+
+def test_the_index_of_an_mcap_that_was_written_has_a_checksum(tmp_path):
+    path = tmp_path / 'x.mcap'
+    with BagWriter(path) as writer:
+        writer.write(Message('/a', STRING, 1, b'1'))
+    content = bytearray(path.read_bytes())
+    content[-60] ^= 1
+    path.write_bytes(content)
+    with open_recording(path) as recording:
+        assert len(list(recording.messages())) == 1
+        assert 'rebuilt' in recording.warnings[0]
