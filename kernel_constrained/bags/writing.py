@@ -85,6 +85,8 @@ class BagWriter:
     ----------
     counts : Counter
         Messages written by topic.
+    transient_local : set of str
+        As given; a topic may be added before its first message.
 
     Raises
     ------
@@ -112,7 +114,7 @@ class BagWriter:
             )
         self._refuse_existing()
         self._definitions = definitions or {}
-        self._transient_local = set(transient_local)
+        self.transient_local = set(transient_local)
         self._connections: dict[tuple[str, str], Connection] = {}
         self._resources = ExitStack()
 
@@ -156,7 +158,7 @@ class BagWriter:
                 f'{topic}: the definition of {kind} is unknown, so it cannot be written; '
                 'leave the topic out'
             )
-        qos = [TRANSIENT_LOCAL] if topic in self._transient_local else []
+        qos = [TRANSIENT_LOCAL] if topic in self.transient_local else []
         return self._writer.add_connection(topic, kind, typestore=types, offered_qos_profiles=qos)
 
     def _types(self, kind: str) -> Typestore | None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Header
 
 from kernel_constrained.bags.record import RecordConfig
@@ -16,7 +16,7 @@ from kernel_constrained.bags.writing import BagWriter
 from kernel_constrained.configuration import ConfigurationError
 from kernel_constrained.nodes.messages import message_class
 from kernel_constrained.nodes.parameters import declare
-from kernel_constrained.nodes.qos import ANSWERS, RECORDING, SENSOR_DATA, SETTLE
+from kernel_constrained.nodes.qos import ANSWERS, LATCHED, RECORDING, SENSOR_DATA, SETTLE
 from kernel_constrained.nodes.running import run
 
 PURPOSE = 'Records topics to a rosbag2 (mcap or db3).'
@@ -79,11 +79,18 @@ class RecordNode(Node):
         self.get_logger().info(f'recording {len(self.config.topics)} topics')
 
     def _matching_qos(self, name: str) -> QoSProfile:
-        """Reliable, unless somebody publishes on the topic with best effort."""
-        publishers = self.get_publishers_info_by_topic(name)
-        if any(p.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for p in publishers):
+        """Reliable, unless somebody publishes on the topic with best effort.
+
+        What was published before is recorded too where all publishers keep it for that.
+        """
+        offered = [p.qos_profile for p in self.get_publishers_info_by_topic(name)]
+        if any(profile.reliability == ReliabilityPolicy.BEST_EFFORT for profile in offered):
             return SENSOR_DATA
-        return RECORDING
+        durabilities = {profile.durability for profile in offered}
+        if durabilities != {DurabilityPolicy.TRANSIENT_LOCAL}:
+            return RECORDING
+        self.writer.transient_local.add(name)
+        return LATCHED
 
     def _recorder(self, name: str, kind: str) -> Any:
         clock = self.get_clock()

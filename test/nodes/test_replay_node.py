@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
 from probing import CONFIG, ended_by
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import LaserScan, Range
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from kernel_constrained.bags import decode, LidarRecording, open_recording, write_bag
@@ -266,3 +268,17 @@ def test_a_recording_holds_all_that_was_published(start, tmp_path):
     for mine, reference in zip(recorded, estimates, strict=True):
         assert mine.pose.pose.position.x == reference.mean[0]
         assert mine.header.stamp.sec * 10**9 + mine.header.stamp.nanosec == reference.stamp
+
+
+def test_what_was_published_for_late_subscribers_is_recorded_and_stays_so(probe, start, tmp_path):
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    probe.node.create_publisher(String, 'map_name', latched).publish(String(data='attic'))
+    path = tmp_path / 'recording.mcap'
+    recorder = start('record_node', destination=path, topics='[map_name]')
+    probe.wait(lambda: 'recording 1 topics' in recorder.text, 60, 'the recorder')
+    probe.spin(0.5)
+    assert recorder.end() == 0, recorder.text
+    with open_recording(path) as recording:
+        assert recording.topics['/map_name'].transient_local
+        (message,) = recording.messages()
+    assert decode(message).data == 'attic'
