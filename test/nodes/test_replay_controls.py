@@ -285,7 +285,7 @@ def test_a_loop_over_a_window_goes_on_in_lockstep_too(start, probe, lockstep):
                'target.type': 'axis'})] if lockstep else []  # fmt: skip
     replay = start(
         'replay_node', rate=50.0, loop=True, start_offset=1.0, duration=0.5, lockstep=lockstep,
-        wait_timeout=120.0, topics='[range]',
+        wait_timeout=120.0, topics='[range]', subscribers=1 + len(filter_),
     )  # fmt: skip
     probe.wait(lambda: len(ranges) >= 12, 120, what='the third pass')
     assert [seconds(m) for m in ranges[:12]] == [*range(10, 15), *range(10, 15), 10, 11]
