@@ -40,8 +40,9 @@ LEARNERS = ((50, 'gradient'), (100, 'gradient'), (150, 'recursive'), (300, 'recu
 
 MEASURED = """
 import resource, sys
-from kernel_constrained.offline.evaluate import main
-code = main(sys.argv[1:])
+from kernel_constrained.__main__ import main
+sys.argv[1:1] = ['evaluate']
+code = main()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 sys.exit(code)
 """
