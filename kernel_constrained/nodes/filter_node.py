@@ -24,8 +24,7 @@ from kernel_constrained.nodes.saving import Saver
 from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter, write_filter
 from kernel_constrained.perception.intake import Intake
-
-FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
+from kernel_constrained.topics import FIGURES
 
 PURPOSE = 'Learns online from range scans with a trusted pose, and estimates from every scan.'
 

@@ -22,14 +22,13 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from kernel_constrained.topics import FIGURES
 from launch import (  # type: ignore[attr-defined]  # our folder has its name
     LaunchContext,
     LaunchDescription,
 )
 
 PACKAGE = 'kernel_constrained'
-
-FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
 
 RECORD = {
     'record': ('false', 'true to record inputs, estimates and figures with `ros2 bag record`'),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.offline.evaluation import Evaluation
+from kernel_constrained.offline.evaluation import Evaluation, wrapped
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -170,12 +170,6 @@ def drift_over(track: Track, length: float, used: Mask) -> tuple[int, float, flo
         float(np.mean(100.0 * np.hypot(wrong[:, 0], wrong[:, 1]) / distance)),
         float(np.mean(np.abs(turned) / distance)),
     )
-
-
-def wrapped(angles: Array) -> Array:
-    """Angles the short way round, within half a turn."""
-    short: Array = angles - 2.0 * math.pi * np.round(angles / (2.0 * math.pi))
-    return short
 
 
 def _steps(poses: Array) -> Array:

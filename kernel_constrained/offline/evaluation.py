@@ -107,7 +107,7 @@ class Evaluation:
     received, used, dropped : Counter
         Messages by ``'scan'`` (or ``'range'``) and ``'pose'``; dropped ones by reason.
     withheld : int
-        Poses that did not reach the filter because of a dropout.
+        Poses that did not reach the filter because of a dropout: neither used nor dropped.
     largest_order : int
         Largest model order there was.
     """
@@ -158,7 +158,6 @@ class Evaluation:
                 self._take_pose(decoded, time)
             else:
                 self._take_scan(decoded, time)
-            self.used[kind] += 1
         except Unusable as error:
             self.dropped[f'{kind}: {error.reason}'] += 1
         except RecordingError:
@@ -181,6 +180,7 @@ class Evaluation:
         if estimate is not None:
             self._pending.append(self._row(number, time, section, estimate))
         self._learn()
+        self.used[self.topics.input_type] += 1
 
     def _take_pose(self, message: Any, time: float) -> None:
         dropped_out = self.schedule.section(time) == DROPOUT
@@ -188,8 +188,9 @@ class Evaluation:
         stamp, pose = take(message)
         if self._pairing is not None:
             self._pairing.add_pose(stamp, pose)
-        self.withheld += dropped_out
         self._learn()
+        self.withheld += dropped_out
+        self.used['pose'] += not dropped_out
 
     def _row(self, number: int, time: float, section: str, estimate: Estimate) -> Row:
         shown, covariance = estimate.mean, estimate.covariance
@@ -260,6 +261,10 @@ class Evaluation:
         """Estimate minus truth of a component, shape (n,); of a yaw the short way round."""
         estimate, truth = self.series.columns(f'estimate_{name}', f'truth_{name}')
         difference: Array = estimate - truth
-        if name == 'yaw':
-            difference -= 2.0 * math.pi * np.round(difference / (2.0 * math.pi))
-        return difference
+        return wrapped(difference) if name == 'yaw' else difference
+
+
+def wrapped(angles: Array) -> Array:
+    """Angles the short way round, within half a turn."""
+    short: Array = angles - 2.0 * math.pi * np.round(angles / (2.0 * math.pi))
+    return short

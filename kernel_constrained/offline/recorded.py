@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained.bags import decode, open_recording, RecordingError
+from kernel_constrained.topics import FIGURES
 
 Array = npt.NDArray[np.float64]
-
-FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
 
 
 class Recorded(NamedTuple):

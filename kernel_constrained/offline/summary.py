@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kernel_constrained.bags import Recording
 from kernel_constrained.core import conditional_value_at_risk
-from kernel_constrained.offline.drift import drift_over, drifts_of, track_of, wrapped
+from kernel_constrained.offline.drift import drift_over, drifts_of, track_of
 from kernel_constrained.offline.evaluation import (
     DROPOUT,
     Evaluation,
@@ -19,6 +19,7 @@ from kernel_constrained.offline.evaluation import (
     TEST,
     UNDECODABLE,
     UNITS,
+    wrapped,
 )
 
 Array = npt.NDArray[np.float64]
@@ -143,10 +144,9 @@ def _undecodable(evaluation: Evaluation) -> list[str]:
 def _messages(evaluation: Evaluation) -> dict[str, Any]:
     """Return what became of the messages: received = used + dropped + withheld."""
     pairing = evaluation.filter.pairing
-    used = {**evaluation.used, 'pose': evaluation.used['pose'] - evaluation.withheld}
     return {
         'received': dict(sorted(evaluation.received.items())),
-        'used': dict(sorted(used.items())),
+        'used': dict(sorted(evaluation.used.items())),
         'dropped': dict(sorted(evaluation.dropped.items())),
         'poses_withheld': evaluation.withheld,
         'scans_without_a_pose': pairing.unpaired,

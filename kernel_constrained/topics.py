@@ -1,0 +1,6 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Names of topics that nodes, launch files and offline commands share."""
+
+# What filter_node publishes below its own name (std_msgs/Float64).
+FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
