@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the core is compiled, and where the result is kept."""
 
+import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,19 +14,18 @@ import numba
 FASTMATH = {'reassoc', 'contract', 'arcp', 'nsz'}
 
 
-def cache_folder(here: Path) -> str:
-    """Folder of compiled code, one for each state of the sources in ``here``.
+@functools.cache
+def cache_folder(here: Path, callees: Path = Path(__file__).parent) -> str:
+    """Folder of compiled code, one for each state of the sources in ``here`` and ``callees``.
 
     Numba notices a change of the file of a function, not one of the files of the functions it
     calls: after an update the old code would go on running.
     """
     digest = hashlib.sha256()
-    for source in sorted(here.glob('*.py')):
-        digest.update(source.read_bytes())
+    for folder in sorted({here, callees}):
+        for source in sorted(folder.glob('*.py')):
+            digest.update(source.read_bytes())
     return str(here / '__pycache__' / f'compiled-{digest.hexdigest()[:16]}')
-
-
-CACHE_FOLDER = cache_folder(Path(__file__).parent)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,7 +50,7 @@ def compile_with(function: Callable[..., Any], **options: Any) -> Callable[..., 
     """Compile with what all our functions have in common."""
     settings: Any = numba.config  # its names are made when it is imported
     before = settings.CACHE_DIR
-    settings.CACHE_DIR = CACHE_FOLDER
+    settings.CACHE_DIR = cache_folder(Path(function.__code__.co_filename).parent)
     try:
         dispatcher: Callable[..., Any] = numba.njit(
             cache=True, fastmath=FASTMATH, error_model='numpy', **options

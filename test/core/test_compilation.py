@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import kernel_constrained
 
 PROGRAM = """
@@ -46,14 +48,21 @@ def test_a_process_that_compiles_and_one_that_loads_give_the_same_bits(tmp_path)
     assert compiled == loaded
 
 
-def test_a_change_of_any_source_of_the_core_compiles_again(tmp_path):
+@pytest.mark.parametrize('changed', ['core/komp.py', 'planning/seeds.py'])
+def test_a_change_of_any_source_that_may_be_called_compiles_again(tmp_path, changed):
     """Numba itself does not notice a change in a function that another file calls."""
     from kernel_constrained.core import compilation
 
-    source = Path(compilation.__file__).parent
-    shutil.copytree(source, tmp_path / 'core', ignore=shutil.ignore_patterns('__pycache__'))
-    before = compilation.cache_folder(tmp_path / 'core')
-    assert compilation.cache_folder(tmp_path / 'core') == before
-    with (tmp_path / 'core' / 'komp.py').open('a') as file:
+    def folder_of_planning():
+        compilation.cache_folder.cache_clear()
+        return compilation.cache_folder(tmp_path / 'planning', tmp_path / 'core')
+
+    package = Path(compilation.__file__).parents[1]
+    for name in 'core', 'planning':
+        ignored = shutil.ignore_patterns('__pycache__')
+        shutil.copytree(package / name, tmp_path / name, ignore=ignored)
+    before = folder_of_planning()
+    assert folder_of_planning() == before
+    with (tmp_path / changed).open('a') as file:
         file.write('# changed')
-    assert compilation.cache_folder(tmp_path / 'core') != before
+    assert folder_of_planning() != before
