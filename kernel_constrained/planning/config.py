@@ -24,9 +24,17 @@ class RobotConfig:
         unit='m', low=0.0, high=1e3,
     )  # fmt: skip
     proof_margin: float = parameter(
-        0.05, 'distance beyond the radius that proofs hold for where there is room; at most margin',
+        0.05, 'distance beyond the radius that is proven where there is room; at most margin',
         unit='m', low=0.0, high=1e3,
     )  # fmt: skip
+
+    tracking: float = parameter(
+        0.05, 'distance of the robot from its path beyond which it is planned anew', unit='m',
+        low=0.0, high=1e3,
+    )  # fmt: skip
+    goal_distance: float = parameter(
+        0.1, 'distance from the goal at which it is reached', unit='m', low=1e-3, high=1e3
+    )
 
     def __attrs_post_init__(self) -> None:
         """Refuse proofs of more than is learned."""
@@ -145,8 +153,9 @@ class TrajectoryConfig:
     step_size: float = parameter(0.5, 'step size on the gradient over 1 + dual variable', low=1e-6)
     samples: int = parameter(32, 'random times of a step', low=1, high=4096)
     max_steps: int = parameter(300, 'steps after which a candidate is given up', low=0)
+    quick_steps: int = parameter(60, 'steps after which another candidate is tried first', low=0)
     check_every: int = parameter(4, 'steps from one attempt at a proof to the next', low=1)
-    compression_budget: float = parameter(
+    budget: float = parameter(
         1e-3, 'largest displacement by which a path is compressed', unit='m', low=0.0, high=1e3
     )
 
@@ -171,7 +180,11 @@ class SeedConfig:
 
     spacing: float = parameter(0.125, 'spacing of the grid', unit='m', low=1e-3, high=1e3)
     window: float = parameter(
-        3.0, 'how far the search goes beyond robot, reference and goal', unit='m', low=0.0, high=1e4
+        3.0,
+        'how far the search goes beyond robot, reference and goal',
+        unit='m',
+        low=0.0,
+        high=1e4,
     )
     alternatives: int = parameter(2, 'sides that are tried', low=1, high=16)
     switch_gain: float = parameter(
@@ -192,6 +205,10 @@ class PolishConfig:
     )
     rounds: int = parameter(4, 'updates of the multipliers', low=1, high=1000)
     inner_rounds: int = parameter(2, 'Gauss-Newton steps between them', low=1, high=100)
+    reference_length: float = parameter(
+        1.0, 'length over which a reference path is smoothed; less stays nearer to it', unit='m',
+        low=1e-3, high=1e6,
+    )  # fmt: skip
 
 
 @attrs.frozen
@@ -206,6 +223,9 @@ class CertificateConfig:
         'collision bound it by 0.01', low=0, high=1000000,
     )  # fmt: skip
     confidence: float = parameter(0.95, 'confidence of these bounds', low=0.5, high=0.999999)
+    spacing: float = parameter(
+        0.1, 'distance between the positions that are published', unit='m', low=1e-3, high=1e2
+    )
 
 
 @attrs.frozen

@@ -2,12 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a path keeps clear of: discs, a grid of distances, and a box."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kernel_constrained.core.compilation import compiled
+from kernel_constrained.planning.grid import interpolated
+
 Array = npt.NDArray[np.float64]
+
+# Positions along a path for which the discs nearby are looked up together.
+PIECE = 8
+# Depth where there is no obstacle at all, metres; finite, so that products with 0 are 0.
+NOWHERE = 1e6
 
 
 class Obstacles(NamedTuple):
@@ -51,3 +60,78 @@ def in_the_open(dimensions: int = 2) -> Obstacles:
         np.empty((2, 0)), np.empty(0), np.empty((0, 0)), np.zeros(2), 1.0, 0.0,
         np.full(dimensions, -np.inf), np.full(dimensions, np.inf),
     )  # fmt: skip
+
+
+@compiled
+def deepest(position, points, count, keep, o, gradient):
+    """Return how deep a position is inside what is kept clear of, and fill the gradient.
+
+    Negative outside: minus the distance that is left. Discs are those of ``points[:, :count]``
+    with ``keep``; grid and box are those of ``o``.
+    """
+    plane, dimensions = points.shape[0], position.shape[0]
+    depth, index = -NOWHERE, -1
+    for i in range(count):
+        squared = 0.0
+        for d in range(plane):
+            gap = points[d, i] - position[d]
+            squared += gap * gap
+        inside = keep[i] - math.sqrt(squared)
+        if inside > depth:
+            depth, index = inside, i
+    for d in range(dimensions):
+        gradient[d] = 0.0
+    if index >= 0:
+        inverse = 1.0 / max(keep[index] - depth, 1e-9)
+        for d in range(plane):
+            gradient[d] = (points[d, index] - position[d]) * inverse
+    if o.grid.shape[0] > 0:
+        distance, dx, dy = interpolated(
+            o.grid, o.grid_origin, o.grid_spacing, position[0], position[1]
+        )
+        if o.grid_keep - distance > depth:
+            depth = o.grid_keep - distance
+            for d in range(dimensions):
+                gradient[d] = 0.0
+            gradient[0], gradient[1] = -dx, -dy
+    for d in range(dimensions):
+        for side in range(2):
+            inside = o.low[d] - position[d] if side == 0 else position[d] - o.high[d]
+            if inside > depth:
+                depth = inside
+                for other in range(dimensions):
+                    gradient[other] = 0.0
+                gradient[d] = -1.0 if side == 0 else 1.0
+    return depth
+
+
+@compiled
+def deepest_along(positions, o, reach, near, near_keep, depth, gradient):
+    """Do what :func:`deepest` does for positions (k, D) in the order of the path.
+
+    Discs are sorted by pieces of the path first: what is further than ``reach`` from all of a
+    piece is not looked at, and a depth below ``-reach`` may come out as anything below that.
+    """
+    count, plane = positions.shape[0], o.points.shape[0]
+    for first in range(0, count, PIECE):
+        last = min(first + PIECE, count)
+        radius = 0.0
+        middle = positions[(first + last) // 2]
+        for i in range(first, last):
+            squared = 0.0
+            for d in range(plane):
+                squared += (positions[i, d] - middle[d]) ** 2
+            radius = max(radius, squared)
+        radius = math.sqrt(radius) + reach
+        found = 0
+        for i in range(o.points.shape[1]):
+            squared = 0.0
+            for d in range(plane):
+                squared += (o.points[d, i] - middle[d]) ** 2
+            if squared < (radius + o.keep[i]) ** 2:
+                for d in range(plane):
+                    near[d, found] = o.points[d, i]
+                near_keep[found] = o.keep[i]
+                found += 1
+        for i in range(first, last):
+            depth[i] = deepest(positions[i], near, found, near_keep, o, gradient[i])

@@ -1,0 +1,153 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""From a rough way to a proven path: fit, learn, polish, compress, prove."""
+
+import math
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kernel_constrained.core.trajectory import Basis, basis_of, TABULATED, Trajectory
+from kernel_constrained.planning.certificate import prove, Status
+from kernel_constrained.planning.config import PlannerConfig
+from kernel_constrained.planning.learning import Learned, TrajectoryLearner
+from kernel_constrained.planning.limits import within_limits
+from kernel_constrained.planning.obstacles import Obstacles
+from kernel_constrained.planning.polish import polish
+from kernel_constrained.planning.polyline import arc_lengths, resampled
+from kernel_constrained.planning.scene import Scene
+
+Array = npt.NDArray[np.float64]
+
+# Shares of the proof margin that a proof is attempted at, and the least that a new path is taken
+# with as long as there may be a better one.
+LEVELS = (1.0, 0.5, 0.2, 0.0)
+GOOD = 0.5
+# Bandwidths are powers of this below the widest one, so that their tables are made once.
+RATIO = 1.15
+WIDEST = 0.35
+# Factors on the weight of bending that are tried where curvature is bounded.
+STIFFNESSES = (1.0, 10.0, 100.0)
+
+
+@attrs.frozen(eq=False)
+class Candidate:
+    """A path, and what is known of it.
+
+    Attributes
+    ----------
+    trajectory
+        The path.
+    since
+        Time on it at which the robot is.
+    level
+        Share of the proof margin that it is proven with, -1 where nothing is proven.
+    length
+        From the robot to its end, metres.
+    learned
+        How it was learned.
+    final
+        Whether it ends at the goal.
+    """
+
+    trajectory: Trajectory
+    since: float
+    level: float
+    length: float
+    learned: Learned
+    final: bool
+
+
+class CandidateMaker:
+    """Makes candidates of rough ways.
+
+    Parameters
+    ----------
+    config
+        Of the planner.
+    """
+
+    def __init__(self, config: PlannerConfig) -> None:
+        self._config = config
+        self._learner = TrajectoryLearner(config)
+
+    def basis(self, length: float) -> Basis:
+        """Return the basis for a path of a length, metres."""
+        relative = self._config.trajectory.bandwidth / max(length, 1e-3)
+        steps = (
+            math.ceil(math.log(WIDEST / relative) / math.log(RATIO)) if relative < WIDEST else 0
+        )
+        return basis_of(WIDEST / RATIO**steps)
+
+    def margin(self, level: float) -> float:
+        """Return the margin of a proof at a level, metres."""
+        return level * self._config.robot.proof_margin
+
+    def level(self, trajectory: Trajectory, scene: Scene, since: float = 0.0) -> float:
+        """Return the highest level at which a trajectory is proven, -1 for none."""
+        limits = self._config.limits
+        if not within_limits(trajectory, limits.curvature, limits.speed * limits.duration, since):
+            return -1.0
+        for level in LEVELS:
+            proof = prove(trajectory, scene.obstacles(self.margin(level)), since)
+            if proof.status == Status.PROVEN:
+                return level
+        return -1.0
+
+    def make(
+        self, line: Array, scene: Scene, steps: int, near_to: Array | None = None,
+        final: bool = True,
+    ) -> Candidate:  # fmt: skip
+        """Learn a path from a rough way that begins at the robot.
+
+        Parameters
+        ----------
+        line : (k, D)
+            The rough way.
+        scene
+            What is to be kept clear of.
+        steps
+            Of the learner, at most.
+        near_to : (k, D), optional
+            A path to stay near; None for the straight way, which only learning stays near.
+        final
+            Whether the way ends at the goal.
+        """
+        length = arc_lengths(line)[-1]
+        basis = self.basis(length)
+        ends = line[0].copy(), line[-1].copy()
+        weights = basis.fit(resampled(line, TABULATED))
+        reference, attraction = np.zeros_like(weights), 0.0
+        if near_to is not None:
+            reference = basis.fit(resampled(near_to, TABULATED))
+            attraction = (length / self._config.polish.reference_length) ** 2
+        wanted = scene.obstacles(self._config.robot.margin)
+        enough = scene.obstacles(self.margin(GOOD))
+        learned = self._learner.learn(weights, reference, basis, ends, wanted, enough, steps)
+        best: Candidate | None = None
+        for version in self._versions(weights, reference, attraction, basis, ends, wanted):
+            trajectory = basis.compressed(version, *ends, self._config.trajectory.budget)
+            level = self.level(trajectory, scene)
+            if best is None or level > best.level:
+                best = Candidate(trajectory, 0.0, level, trajectory.length(), learned, final)
+            if level >= GOOD:
+                break
+        assert best is not None
+        return best
+
+    def _versions(
+        self, weights: Array, reference: Array, attraction: float, basis: Basis,
+        ends: tuple[Array, Array], wanted: Obstacles,
+    ) -> Iterator[Array]:  # fmt: skip
+        """Yield weights to be proven, the best first: polished, then as they were learned."""
+        settings = self._config.polish
+        if settings.enabled:
+            bounded = math.isfinite(self._config.limits.curvature)
+            for stiffness in STIFFNESSES if bounded else STIFFNESSES[:1]:
+                yield polish(
+                    weights, reference, basis, ends, wanted, stiffness * settings.bending,
+                    attraction, settings.rounds, settings.inner_rounds,
+                )  # fmt: skip
+        yield weights
