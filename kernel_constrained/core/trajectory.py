@@ -28,6 +28,8 @@ Array = npt.NDArray[np.float64]
 # Times at which a basis is tabulated.
 TABULATED = 257
 ENDS = np.array([0.0, 1.0])
+ENDS_OF_ATOMS = np.array([-2, -1])
+NO_PARAMETERS = np.zeros(2)
 # sup |h^(n)(t)| <= |h| sqrt((2n - 1)!!) / bandwidth^n, attained: the n-th derivative of k0(t, .)
 # has at most the norm of that of k(t, .).
 DERIVATIVE_NORMS = (1.0, 1.0, math.sqrt(3.0), math.sqrt(15.0), math.sqrt(105.0))
@@ -92,8 +94,16 @@ class Trajectory:
 
     def length(self, since: float = 0.0, samples: int = 257) -> float:
         """Length from time ``since`` on, metres."""
-        steps = np.diff(self(np.linspace(since, 1.0, samples)), axis=0)
-        return float(np.sqrt((steps * steps).sum(1)).sum())
+        return float(self.sampled(since, samples)[1][-1])
+
+    def sampled(self, since: float, count: int) -> tuple[Array, Array]:
+        """Return positions (count, D) at equal times from ``since`` on, and lengths up to each."""
+        line, lengths = np.empty((count, len(self.start))), np.empty(count)
+        sample(
+            self.atoms, self.coefficients, self.bandwidth, self.start, self.goal, since, line,
+            lengths,
+        )  # fmt: skip
+        return line, lengths
 
     def curvature(self, t: npt.ArrayLike) -> Array:
         """Curvature at times ``t`` (n,), 1/m, shape (n,)."""
@@ -183,16 +193,17 @@ class Basis:
         No position moves by more than ``budget`` metres: ``|h(t)| <= |h| sqrt(k0(t, t))`` and
         ``k0(t, t) <= 1``.
         """
-        order = self.count
         d = self._dictionary(weights)
-        order, _ = compress(d, order, 0.0, budget * budget, order)
-        dictionary, kept = d.points[0, :order], d.weights[:, :order]
-        ends = weights_at_ends(dictionary, self.bandwidth)
-        atoms = np.concatenate([dictionary, ENDS])
-        coefficients = np.concatenate([kept, kept @ ends.T], axis=1)
-        gram = gaussian_derivatives(atoms, atoms, self.bandwidth)[0]
-        norm = operator_norm(coefficients @ gram @ coefficients.T)
-        return Trajectory(self.bandwidth, atoms, coefficients, start, goal, norm)
+        order, _ = compress(d, self.count, 0.0, budget * budget, self.count)
+        places = np.searchsorted(self.dictionary, d.points[0, :order])
+        kept = d.weights[:, :order]
+        coefficients = np.ascontiguousarray(kept @ self.expansion[:, places].T)
+        used = np.concatenate([places, ENDS_OF_ATOMS])
+        norm = operator_norm(kept @ self.gram[np.ix_(places, places)] @ kept.T)
+        return Trajectory(
+            self.bandwidth, self.atoms[used], np.ascontiguousarray(coefficients[:, used]), start,
+            goal, norm,
+        )  # fmt: skip
 
     def _tables(self, t: Array) -> list[Array]:
         derivatives = gaussian_derivatives(t, self.atoms, self.bandwidth)
@@ -211,22 +222,24 @@ class Basis:
         """Arrays for KOMP, copied from what the bandwidth gives."""
         order = self.count
         stride = int(whole_vectors(order))
-        factor = np.zeros((order, stride))
-        factor[:, :order] = self._inverse_lower
+        factor, diagonal = self._inverse_lower
         points = np.zeros((1, stride))
         points[0, :order] = self.dictionary
         padded = np.zeros((len(weights), stride))
         padded[:, :order] = weights
-        diagonal = (factor * factor).sum(0)
         scratch = np.zeros((4, stride))
         return Dictionary(
-            0, np.zeros(2), points, padded, factor, diagonal, scratch[0], scratch[1], scratch[2],
-            scratch[3], np.zeros(stride, dtype=np.int64), np.zeros((2, stride)), np.zeros(stride),
+            0, NO_PARAMETERS, points, padded, factor.copy(), diagonal.copy(), scratch[0],
+            scratch[1], scratch[2], scratch[3], np.zeros(stride, dtype=np.int64),
+            np.zeros((2, stride)), np.zeros(stride),
         )  # fmt: skip
 
     @functools.cached_property
-    def _inverse_lower(self) -> Array:
-        return np.linalg.inv(self._lower)
+    def _inverse_lower(self) -> tuple[Array, Array]:
+        """Inverse Cholesky factor of the Gram matrix, padded, and the diagonal of its inverse."""
+        factor = np.zeros((self.count, int(whole_vectors(self.count))))
+        factor[:, : self.count] = np.linalg.inv(self._lower)
+        return factor, (factor * factor).sum(0)
 
 
 @functools.lru_cache(maxsize=64)
@@ -237,6 +250,10 @@ def basis_of(bandwidth: float) -> Basis:
 
 def operator_norm(products: Array) -> float:
     """Operator norm of functions with inner products (D, D)."""
+    if len(products) == 2:
+        mean = 0.5 * (products[0, 0] + products[1, 1])
+        half = 0.5 * (products[0, 0] - products[1, 1])
+        return math.sqrt(max(mean + math.hypot(half, products[0, 1]), 0.0))
     return math.sqrt(max(float(np.linalg.eigvalsh(products)[-1]), 0.0))
 
 
@@ -314,3 +331,26 @@ def nearest_time(atoms, coefficients, bandwidth, start, goal, position, low, hig
         if distance < least:
             best, least = t, distance
     return best, math.sqrt(least)
+
+
+@compiled_allocating
+def sample(atoms, coefficients, bandwidth, start, goal, since, line, lengths):
+    """Fill positions (k, D) at equal times from ``since`` to 1, and lengths (k,) up to each."""
+    stride, count = (atoms.shape[0] + 7) & ~7, atoms.shape[0]
+    kernel, bits = np.zeros(stride), np.empty(stride, np.int64)
+    inverse, length = 1.0 / bandwidth, 0.0
+    for k in range(line.shape[0]):
+        t = since + (1.0 - since) * k / (line.shape[0] - 1)
+        for j in range(count):
+            x = (t - atoms[j]) * inverse
+            kernel[j] = -0.5 * x * x
+        exponential(kernel, stride, bits)
+        squared = 0.0
+        for d in range(line.shape[1]):
+            row, total = coefficients[d], 0.0
+            for j in range(count):
+                total += row[j] * kernel[j]
+            line[k, d] = start[d] + t * (goal[d] - start[d]) + total
+            squared += (line[k, d] - line[max(k - 1, 0), d]) ** 2
+        length += math.sqrt(squared)
+        lengths[k] = length

@@ -45,7 +45,7 @@ class Candidate:
     level
         Share of the proof margin that it is proven with, -1 where nothing is proven.
     length
-        From the robot to its end, metres.
+        From its beginning to its end, metres.
     learned
         How it was learned.
     final
@@ -58,6 +58,18 @@ class Candidate:
     length: float
     learned: Learned
     final: bool
+
+    def at(self, since: float, level: float) -> 'Candidate':
+        """Return the same path with the robot elsewhere on it, proven anew."""
+        return Candidate(self.trajectory, since, level, self.length, self.learned, self.final)
+
+    def is_short(self, share: float) -> bool:
+        """Whether it ends before the goal and less than a share of it is left."""
+        return not self.final and self.rest() < share * self.length
+
+    def rest(self) -> float:
+        """Length from the robot on, metres."""
+        return self.trajectory.length(self.since, 33) if self.since > 0.0 else self.length
 
 
 class CandidateMaker:

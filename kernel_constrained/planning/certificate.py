@@ -10,7 +10,8 @@ more than the remainder of Taylor's series, bounded by the RKHS norm::
 and by ``sqrt(3) N d^2 / (2 s^2)``, ``s`` being the bandwidth. So the piece is free where the
 distance of the tangent segment to every disc exceeds what is to be kept plus the remainder.
 Distances of a grid are known at points only: there the piece is free where the distance at
-``f(t)`` exceeds what is to be kept, the remainder, and ``|f'(t)| d``. What is not proven is halved.
+``f(t)`` exceeds what is to be kept, the remainder, and ``|f'(t)| d``. What is not proven is
+halved.
 """
 
 import enum

@@ -20,11 +20,11 @@ class RobotConfig:
         0.3, 'radius of a disc around the robot', unit='m', low=1e-3, high=1e3
     )
     margin: float = parameter(
-        0.1, 'distance beyond the radius that paths are learned to keep where there is room',
+        0.12, 'distance beyond the radius that paths are learned to keep where there is room',
         unit='m', low=0.0, high=1e3,
     )  # fmt: skip
     proof_margin: float = parameter(
-        0.05, 'distance beyond the radius that is proven where there is room; at most margin',
+        0.06, 'distance beyond the radius that is proven where there is room; at most margin',
         unit='m', low=0.0, high=1e3,
     )  # fmt: skip
 

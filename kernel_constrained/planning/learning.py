@@ -294,8 +294,14 @@ def take_steps(
     """
     samples, dimensions, count = jitter.shape[1], weights.shape[0], weights.shape[1]
     rows = np.empty(samples, np.int64)
-    position, velocity = np.empty((samples, dimensions)), np.empty((samples, dimensions))
-    acceleration, offset = np.empty((samples, dimensions)), np.empty((samples, dimensions))
+    position, velocity = (
+        np.empty((samples, dimensions)),
+        np.empty((samples, dimensions)),
+    )
+    acceleration, offset = (
+        np.empty((samples, dimensions)),
+        np.empty((samples, dimensions)),
+    )
     gradient, depth = np.empty((samples, dimensions)), np.empty(samples)
     by_velocity, by_acceleration = np.empty(dimensions), np.empty(dimensions)
     near, near_keep = np.empty_like(o.points), np.empty_like(o.keep)
@@ -320,7 +326,13 @@ def take_steps(
             deepest_along(position, o, LOOK, near, near_keep, depth, gradient)
         if bends:
             positions_at(
-                rows, tables.second, weights, nothing, nothing, tables.times, acceleration
+                rows,
+                tables.second,
+                weights,
+                nothing,
+                nothing,
+                tables.times,
+                acceleration,
             )
         share, by_scale, value, curved, fast = 1.0 / samples, 0.0, 0.0, 0.0, 0.0
         for k in range(samples):
@@ -373,46 +385,42 @@ def take_steps(
     return scale, violation
 
 
-@compiled
-def touches(table, times, weights, start, goal, o, position, depth, gradient, near, near_keep):
-    """Whether the path touches anything at the tabulated times, looked at from coarse to fine."""
-    positions_along(table, times, weights, start, goal, position)
-    deepest_along(position, o, 0.0, near, near_keep, depth, gradient)
-    worst = -np.inf
-    for k in range(times.shape[0]):
-        worst = max(worst, depth[k])
-    return worst > 0.0
-
-
 @compiled_allocating
 def learn_until_proven(
-    steps, check_every, weights, reference, tables, start, goal, o, proof, settings, dual, jitter
+    steps,
+    check_every,
+    weights,
+    reference,
+    tables,
+    start,
+    goal,
+    o,
+    proof,
+    settings,
+    dual,
+    jitter,
 ):
     """Alternate attempts at a proof and steps; return (steps, proven, scale, violation)."""
     scale, violation, taken = settings.scale, 0.0, 0
-    samples, dimensions = tables.times.shape[0], weights.shape[0]
-    position, gradient = np.empty((samples, dimensions)), np.empty((samples, dimensions))
-    depth, near, near_keep = np.empty(samples), np.empty_like(o.points), np.empty_like(o.keep)
-    nothing, near_to = (np.empty(0), np.empty((0, 2, 0))), np.empty((samples, dimensions))
+    noise, near_to = (
+        Noise(np.empty(0), np.empty((0, 2, 0))),
+        np.empty((tables.times.shape[0], weights.shape[0])),
+    )
     positions_along(tables.values, tables.times, reference, start, goal, near_to)
     while True:
-        if not touches(
-            tables.values, tables.times, weights, start, goal, proof, position, depth, gradient,
-            near, near_keep,
-        ):  # fmt: skip
-            coefficients = weights @ tables.expansion.T
-            products = weights @ tables.gram @ weights.T
-            norm = math.sqrt(max(np.linalg.eigvalsh(products)[-1], 0.0))
-            status, _, _ = proven_from(
-                0.0, tables.atoms, coefficients, tables.bandwidth, norm, start, goal, proof
-            )
-            if status == 1:
-                return taken, True, scale, violation
+        coefficients = weights @ tables.expansion.T
+        products = weights @ tables.gram @ weights.T
+        norm = math.sqrt(max(np.linalg.eigvalsh(products)[-1], 0.0))
+        status, _, _ = proven_from(
+            0.0, tables.atoms, coefficients, tables.bandwidth, norm, start, goal, proof
+        )
+        if status == 1:
+            return taken, True, scale, violation
         if taken >= steps:
             return taken, False, scale, violation
         until = min(taken + check_every, steps)
         scale, violation = take_steps(
             taken, until, weights, reference, near_to, tables, start, goal, o, settings, dual,
-            scale, jitter, Noise(nothing[0], nothing[1]), np.empty((0, 0)),
+            scale, jitter, noise, np.empty((0, 0)),
         )  # fmt: skip
         taken = until

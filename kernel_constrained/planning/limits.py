@@ -3,8 +3,9 @@
 """Proofs that curvature and speed of a trajectory stay within bounds, between its samples too.
 
 With ``v, a, j`` the first three derivatives at ``t`` and the bounds ``M_n`` of those of ``h``, on
-``[t - d, t + d]`` the speed is within ``r = |a| d + M_3 d^2 / 2`` of ``|v|``, and ``|v x a|``, whose
-derivative is ``|v x j|``, exceeds what it is at ``t`` by at most ``d (|v| + r) (|j| + M_4 d)``.
+``[t - d, t + d]`` the speed is within ``r = |a| d + M_3 d^2 / 2`` of ``|v|``, and ``|v x a|``,
+whose derivative is ``|v x j|``, exceeds what it is at ``t`` by at most
+``d (|v| + r) (|j| + M_4 d)``.
 """
 
 import math

@@ -14,7 +14,7 @@ from kernel_constrained.planning.grid import interpolated
 Array = npt.NDArray[np.float64]
 
 # Positions along a path for which the discs nearby are looked up together.
-PIECE = 8
+PIECE = 16
 # Depth where there is no obstacle at all, metres; finite, so that products with 0 are 0.
 NOWHERE = 1e6
 

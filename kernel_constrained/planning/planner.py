@@ -13,17 +13,17 @@ from kernel_constrained.core.trajectory import nearest_time, Trajectory
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.scan import Scan
 from kernel_constrained.planning.candidates import Candidate, CandidateMaker, GOOD
-from kernel_constrained.planning.config import PlannerConfig
+from kernel_constrained.planning.config import PlannerConfig, WorkspaceConfig
 from kernel_constrained.planning.grid import distance_grid, DistanceGrid
 from kernel_constrained.planning.maps import OccupancyMap
 from kernel_constrained.planning.memory import PointMemory
 from kernel_constrained.planning.obstacles import Obstacles
-from kernel_constrained.planning.polyline import arc_lengths, at_lengths, cut, nearest_length
 from kernel_constrained.planning.reference import Reference
+from kernel_constrained.planning.risk import Risk, sampled_risk
 from kernel_constrained.planning.scene import box_of, NO_GRID, Scene
-from kernel_constrained.planning.seeds import alternatives, same_side
 from kernel_constrained.planning.seen import seen_horizon
 from kernel_constrained.planning.sensing import View, view_of
+from kernel_constrained.planning.ways import SHORT, Situation, WaySearch
 
 Array = npt.NDArray[np.float64]
 
@@ -40,22 +40,12 @@ REASONS = (
     NO_GOAL, AT_GOAL, INSIDE, START_OUTSIDE, GOAL_OUTSIDE, GOAL_BLOCKED, NO_WAY, NO_PROOF, UNSEEN,
 )  # fmt: skip
 
-# Extra distance kept by the grid search and the margin it is kept beyond, spacing in shares of
-# the configured one: from roomy and coarse to tight and fine.
-SEARCHES = ((1.0, 0.02, 1.0), (0.0, 0.03, 0.67), (0.0, 0.005, 0.5))
-# Shares of the window that are searched until there is a way.
-WINDOWS = (1.0, 4.0)
-# Shares of the horizon that are tried one after the other.
-HORIZONS = (1.0, 0.5, 0.25)
-# Nodes of a grid search beyond which its spacing is made wider.
-MOST_NODES = 60000
 # Share of a path's time ahead in which the robot is looked for on it, and times looked at.
 LOOK_AHEAD, LOOKS = 0.25, 24
-# Part of the horizon below which a path that does not end at the goal is planned anew.
-SHORT = 0.4
-# Positions that a path of before is warm-started from, and the least distance to the first of
-# them, metres.
-LINE, SPACE = 65, 0.05
+# Standard deviations of the pose by which end points are kept clear of in addition.
+POSE_COVERAGE = 2.0
+# Positions at which a path is held against draws of the noise.
+RISK_POSITIONS = 128
 
 
 @attrs.frozen(eq=False)
@@ -90,8 +80,8 @@ class Plan:
         Rough ways that were considered.
     dual_variable, scale, violation, steps
         Of the learner, when the path was learned.
-    obstacles
-        What the path was proven against.
+    scene
+        Obstacles that the path was proven against.
     view
         The scan in the frame of the path.
     """
@@ -113,13 +103,20 @@ class Plan:
     scale: float = math.nan
     violation: float = math.nan
     steps: int = 0
-    obstacles: Obstacles | None = None
+    scene: Scene | None = None
     view: View | None = None
 
     @property
     def proven(self) -> bool:
         """Whether there is a path to go on."""
         return not self.reason
+
+    @property
+    def obstacles(self) -> Obstacles | None:
+        """What the path keeps clear of, as it was proven; without a path by the radius alone."""
+        if self.scene is None:
+            return None
+        return self.scene.obstacles(self.clearance if self.proven else 0.0)
 
     @property
     def order(self) -> int:
@@ -149,6 +146,7 @@ class Planner:
         self.mounting = Mounting(m.x, m.y, m.yaw, m.upside_down)
         self.reference: Reference | None = None
         self._maker = CandidateMaker(config)
+        self._search = WaySearch(config, self._maker)
         self._grid = NO_GRID
         self._circles = circles_of(config.obstacles.circles)
         self.reset()
@@ -200,33 +198,79 @@ class Planner:
         ahead = self.reference.ahead(robot)
         trouble = self._trouble(scene, ahead)
         if trouble is not None:
-            return Plan(stamp, *trouble, obstacles=scene.obstacles(0.0), view=view)
-        kept = self._kept(scene)
-        candidate, seeds = (kept, []) if kept is not None else self._replanned(scene, ahead)
+            return Plan(stamp, *trouble, scene=scene, view=view)
+        last = self._followed(robot)
+        kept, seeds = self._still_proven(last, scene), list[Array]()
+        candidate = kept
+        if candidate is None:
+            now = Situation(scene, view, self.reference, ahead, last or self._last)
+            candidate, seeds = self._search.best(now)
         if candidate is None or candidate.level < 0.0:
-            reason = NO_PROOF if seeds else NO_WAY
-            return Plan(
-                stamp, reason, alternatives=tuple(seeds), obstacles=scene.obstacles(0.0), view=view
-            )
+            trouble = self._why_not(seeds, candidate, robot, ahead[-1])
+            return Plan(stamp, *trouble, alternatives=tuple(seeds), scene=scene, view=view)
         self._last = candidate
         return self._plan_of(candidate, scene, view, kept is not None, seeds)
+
+    def risk(self, plan: Plan, seed: int = 0) -> Risk | None:
+        """Bound the probability that a path touches what was seen, by sampling.
+
+        The end points of beams are displaced by the noise of the sensor, and all of them by the
+        error of the pose. It takes longer than planning; None without a path or without draws.
+
+        Parameters
+        ----------
+        plan
+            With a path.
+        seed
+            Of the draws.
+        """
+        settings, scene, view = self.config.certificate, plan.scene, plan.view
+        if plan.trajectory is None or scene is None or view is None or settings.draws == 0:
+            return None
+        line, lengths = plan.trajectory.sampled(plan.since, RISK_POSITIONS)
+        return sampled_risk(
+            line[:, :2].T, np.ones(RISK_POSITIONS), np.gradient(lengths), scene.points,
+            scene.contact, scene.deviation, np.random.default_rng(seed), settings.draws,
+            settings.confidence, view.covariance if view.covariance.any() else None, view.robot,
+        )  # fmt: skip
+
+    def warm_up(self) -> None:
+        """Compile all that planning uses; what the planner knows stays as it is."""
+        limits = attrs.evolve(self.config.limits, curvature=10.0)
+        other = Planner(attrs.evolve(self.config, limits=limits, workspace=WorkspaceConfig()))
+        other.set_goal(np.array([8.0 * self.config.robot.radius + 4.0, 0.1]))
+        ranges = np.where(np.abs(np.linspace(-math.pi, math.pi, 72)) < 0.5, 1.5, np.inf)
+        scan = Scan(ranges, -math.pi, 2.0 * math.pi / 72, 0.01, 10.0)
+        covariance = 1e-6 * np.eye(3)
+        for stamp in range(1, 4):
+            plan = other.plan(stamp, scan, Pose(0.0, 0.0, 0.0, 0.0), covariance)
+            other.risk(plan)
 
     # -- what is there ----------------------------------------------------------------------
 
     def _scene(self, view: View, robot: Array) -> Scene:
-        """Put together what the scan shows, what earlier ones showed, and what is known."""
-        remembered = self._memory.points() if self.config.memory.enabled else view.points[:, :0]
+        """Put together what the scan shows, what earlier ones showed, and what is known.
+
+        Where the pose is uncertain, end points count as discs of that uncertainty.
+        """
+        known = self._circles.shape[1]
+        if self.config.memory.enabled:
+            remembered, spread = self._memory.points(), self._memory.deviations()
+        else:
+            remembered, spread = view.points[:, :0], view.deviation[:0]
         points = np.concatenate([view.points, remembered, self._circles[:2]], axis=1)
-        radii = np.zeros(points.shape[1])
-        radii[points.shape[1] - self._circles.shape[1] :] = self._circles[2]
-        return Scene(points, radii, self._grid, robot, self.config)
+        total = np.concatenate([view.deviation, spread, np.zeros(known)])
+        deviation = np.minimum(total, self.config.scan.range_deviation)
+        radii = POSE_COVERAGE * np.sqrt(np.maximum(total * total - deviation * deviation, 0.0))
+        radii[len(radii) - known :] = self._circles[2]
+        return Scene(points, radii, deviation, self._grid, robot, self.config)
 
     def _trouble(self, scene: Scene, ahead: Array) -> tuple[str, str] | None:
         """Say why nothing can be planned at all, if so."""
         robot, goal = scene.robot, ahead[-1]
         low, high = box_of(self.config.workspace, len(robot))
         radius = self.config.robot.radius
-        distance = float(np.linalg.norm(goal - robot))
+        distance = math.dist(goal, robot)
         if distance <= self.config.robot.goal_distance:
             return AT_GOAL, f'at {distance:.3g} m from it'
         if scene.robot_is_inside:
@@ -234,23 +278,33 @@ class Planner:
         if ((robot < low) | (robot > high)).any():
             return START_OUTSIDE, f'at {robot}, allowed from {low} to {high}'
         if ((goal < low + radius) | (goal > high - radius)).any():
-            return GOAL_OUTSIDE, f'at {goal}, allowed from {low + radius} to {high - radius}'
+            return (
+                GOAL_OUTSIDE,
+                f'at {goal}, allowed from {low + radius} to {high - radius}',
+            )
         if not scene.is_free(goal):
             return GOAL_BLOCKED, f'a disc of {radius:g} m does not fit at {goal}'
         return None
 
+    def _why_not(
+        self, seeds: list[Array], candidate: Candidate | None, robot: Array, goal: Array
+    ) -> tuple[str, str]:
+        """Say why no path was found."""
+        if not seeds:
+            return NO_WAY, f'from {robot} to {goal} for a disc of {self.config.robot.radius:g} m'
+        if candidate is None:
+            return UNSEEN, f'at {robot}'
+        steps = self.config.trajectory.max_steps
+        return NO_PROOF, f'{len(seeds)} ways were tried, the first with {steps} steps'
+
     # -- the path of before -----------------------------------------------------------------
 
-    def _kept(self, scene: Scene) -> Candidate | None:
-        """Return the path of before from where the robot is now, if it is proven still."""
-        last = self._followed(scene.robot)
-        if last is None:
+    def _still_proven(self, last: Candidate | None, scene: Scene) -> Candidate | None:
+        """Return the path of before as it is, if it is proven still and long enough."""
+        if last is None or last.is_short(SHORT):
             return None
         level = self._maker.level(last.trajectory, scene, last.since)
-        if level < min(1.0, max(last.level, GOOD)):
-            return None
-        long_enough = last.final or last.length > SHORT * self.config.seed.horizon
-        return attrs.evolve(last, level=level) if long_enough else None
+        return last.at(last.since, level) if level >= GOOD else None
 
     def _followed(self, robot: Array) -> Candidate | None:
         """Return the path of before with the time at which the robot is on it, if it is."""
@@ -264,128 +318,7 @@ class Planner:
         )  # fmt: skip
         if distance > self.config.robot.tracking:
             return None
-        return attrs.evolve(last, since=since, length=t.length(since, 65))
-
-    # -- a new path -------------------------------------------------------------------------
-
-    def _replanned(self, scene: Scene, ahead: Array) -> tuple[Candidate | None, list[Array]]:
-        """Return the best path that can be found, and the rough ways that were considered."""
-        before = self._line_of_last(scene.robot)
-        quick = self.config.trajectory.quick_steps
-        first = cut(ahead if before is None else before, self.config.seed.horizon)
-        # Without a path of before there is no side to stay on: the straight way only if it is free.
-        ways = [(first, self._made(first, scene, ahead, 0 if before is None else quick))]
-        if ways[0][1].level >= GOOD and not self._has_grown(ways[0][1]):
-            return ways[0][1], [first]
-        seeds = self._seeds(scene, ahead)
-        for share in HORIZONS:
-            for line in seeds:
-                line = cut(line, share * self.config.seed.horizon)
-                ways.append((line, self._made(line, scene, ahead, quick)))
-            if any(way.level >= GOOD for _, way in ways):
-                break
-        best = self._best(ways, before, scene)
-        if best.level < 0.0 and seeds:
-            line = cut(seeds[0], self.config.seed.horizon)
-            best = self._made(line, scene, ahead, self.config.trajectory.max_steps)
-        return best, seeds
-
-    def _made(self, line: Array, scene: Scene, ahead: Array, steps: int) -> Candidate:
-        """Make a candidate of a rough way."""
-        assert self.reference is not None
-        near_to = None
-        if not self.reference.is_goal:
-            near_to = cut(ahead, arc_lengths(line)[-1])
-        final = bool(np.array_equal(line[-1], self.reference.goal))
-        return self._maker.make(line, scene, steps, near_to, final)
-
-    def _line_of_last(self, robot: Array) -> Array | None:
-        """Return the path of before from where the robot is, (k, D)."""
-        last = self._last
-        if last is None or len(last.trajectory.start) != len(robot):
-            return None
-        line = last.trajectory(np.linspace(last.since, 1.0, LINE))
-        along, _ = nearest_length(line, arc_lengths(line), robot)
-        rest = line[arc_lengths(line) > along + SPACE]
-        return np.concatenate([robot[None], rest, last.trajectory.goal[None]])
-
-    def _has_grown(self, candidate: Candidate) -> bool:
-        """Whether a path is longer than the one of before by what another side must gain."""
-        last = self._last
-        return last is not None and candidate.length > last.length * (
-            1.0 + self.config.seed.switch_gain
-        )
-
-    def _best(
-        self, ways: list[tuple[Array, Candidate]], before: Array | None, scene: Scene
-    ) -> Candidate:
-        """Return the shortest of those that are proven best; another side must gain something."""
-        gain = 1.0 + self.config.seed.switch_gain
-
-        def cost(way: tuple[Array, Candidate]) -> tuple[float, float]:
-            line, candidate = way
-            other = before is not None and not same_side(
-                np.ascontiguousarray(line[:, :2]), np.ascontiguousarray(before[:, :2]),
-                scene.points,
-            )  # fmt: skip
-            length = candidate.length * (gain if other else 1.0)
-            return -min(candidate.level, GOOD), length
-
-        return min(ways, key=cost)[1]
-
-    def _seeds(self, scene: Scene, ahead: Array) -> list[Array]:
-        """Return rough ways on different sides by grid search, each (k, D) from the robot on."""
-        target = self._target(scene, ahead)
-        ends = scene.robot[:2].copy(), target[:2].copy()
-        for around in WINDOWS:
-            low, high = self._window(scene, np.concatenate([ahead, target[None]]), around)
-            lines = self._searched(scene, low, high, *ends)
-            if lines:
-                break
-        return [lifted(line, ahead) for line in lines]
-
-    def _searched(
-        self, scene: Scene, low: Array, high: Array, start: Array, goal: Array
-    ) -> list[Array]:
-        """Search with less and less room until there is a way.
-
-        Where there is no path yet, what the finest grid finds is taken in as well.
-        """
-        settings, lines = self.config.seed, list[Array]()
-        area = float(np.prod(high - low))
-        for share, extra, finer in SEARCHES:
-            last = finer == SEARCHES[-1][2]
-            if lines and not (last and self._last is None):
-                continue
-            spacing = max(settings.spacing * finer, math.sqrt(area / MOST_NODES))
-            obstacles = scene.obstacles(share * self.config.robot.margin)
-            count = 1 if lines else settings.alternatives
-            lines += alternatives(obstacles, low, high, spacing, extra, start, goal, count)
-        return lines
-
-    def _target(self, scene: Scene, ahead: Array) -> Array:
-        """Return the position to search for: the goal, or one on the reference that is free."""
-        assert self.reference is not None
-        lengths = arc_lengths(ahead)
-        if self.reference.is_goal or lengths[-1] <= self.config.seed.horizon:
-            return np.asarray(ahead[-1])
-        wanted = np.arange(self.config.seed.horizon, lengths[-1], self.config.seed.spacing)
-        for position in at_lengths(ahead, lengths, wanted):
-            if scene.is_free(position):
-                return np.asarray(position)
-        return np.asarray(ahead[-1])
-
-    def _window(self, scene: Scene, line: Array, share: float) -> tuple[Array, Array]:
-        """Return the rectangle to search in, (2,) each: around a line, and all of the map."""
-        around = share * self.config.seed.window
-        low, high = line[:, :2].min(0) - around, line[:, :2].max(0) + around
-        grid = self._grid
-        if grid.values.size:
-            shape = np.array(grid.values.shape) - 1
-            low = np.minimum(low, grid.origin)
-            high = np.maximum(high, grid.origin + shape * grid.spacing)
-        inside, outside = scene.box()
-        return np.maximum(low, inside[:2]), np.minimum(high, outside[:2])
+        return last.at(since, last.level)
 
     # -- what is published ------------------------------------------------------------------
 
@@ -393,8 +326,8 @@ class Planner:
         self, way: Candidate, scene: Scene, view: View, kept: bool, seeds: list[Array]
     ) -> Plan:
         """Cut a proven path where it leaves what was seen."""
-        count = max(2, math.ceil(way.length / self.config.certificate.spacing) + 1)
-        line = way.trajectory(np.linspace(way.since, 1.0, count))
+        count = max(2, math.ceil(way.rest() / self.config.certificate.spacing) + 1)
+        line, lengths = way.trajectory.sampled(way.since, count)
         seen = seen_horizon(
             np.ascontiguousarray(line[:, 0]), np.ascontiguousarray(line[:, 1]), view,
             self.config.robot.radius + self.config.robot.proof_margin,
@@ -405,20 +338,11 @@ class Planner:
         learned = way.learned
         return Plan(
             view.stamp, UNSEEN if seen < 2 else '', '', way.trajectory, way.since,
-            path if seen >= 2 else line[:0], line[max(seen - 1, 0) :], way.length,
-            float(arc_lengths(path)[-1]) if seen >= 2 else 0.0, margin, kept, way.final,
+            path if seen >= 2 else line[:0], line[max(seen - 1, 0) :], float(lengths[-1]),
+            float(lengths[seen - 1]) if seen >= 2 else 0.0, margin, kept, way.final,
             tuple(seeds), float(learned.dual_variables[0]), learned.scale, learned.violation,
-            learned.steps, scene.obstacles(margin), view,
+            learned.steps, scene, view,
         )  # fmt: skip
-
-
-def lifted(line: Array, ahead: Array) -> Array:
-    """Give a way in the plane the heights, if any, of a path at the same share of its length."""
-    if ahead.shape[1] == 2:
-        return line
-    share, along = arc_lengths(ahead), arc_lengths(line)
-    height = np.interp(along / along[-1], share / share[-1], ahead[:, 2])
-    return np.column_stack([line, height])
 
 
 def circles_of(texts: tuple[str, ...]) -> Array:

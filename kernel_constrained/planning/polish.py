@@ -28,6 +28,8 @@ PENALTY = 3e3
 DAMPING, RIDGE = 1e-6, 1e-7
 # How far a step may move the path, and how far from the path obstacles are looked for, metres.
 LONGEST_STEP, LOOK = 0.3, 0.3
+# Movement of the path below which a minimisation has settled, metres.
+SETTLED = 1e-3
 
 
 @functools.lru_cache(maxsize=64)
@@ -125,7 +127,10 @@ def minimise(
     """Run the augmented Lagrangian method on ``weights``, in place."""
     dimensions, count = weights.shape
     samples, size = values.shape[0], dimensions * count
-    positions, gradient = np.empty((samples, dimensions)), np.empty((samples, dimensions))
+    positions, gradient = (
+        np.empty((samples, dimensions)),
+        np.empty((samples, dimensions)),
+    )
     depth, multiplier = np.empty(samples), np.zeros(samples)
     near, near_keep = np.empty_like(o.points), np.empty_like(o.keep)
     matrix, right = np.empty((size, size)), np.empty(size)
@@ -136,7 +141,15 @@ def minimise(
             positions_along(values, times, weights, start, goal, positions)
             deepest_along(positions, o, LOOK, near, near_keep, depth, gradient)
             energy_system(
-                weights, reference, mean_first, energy, attraction, start, goal, matrix, right
+                weights,
+                reference,
+                mean_first,
+                energy,
+                attraction,
+                start,
+                goal,
+                matrix,
+                right,
             )
             for d in range(dimensions):
                 for m in range(count):
@@ -145,13 +158,21 @@ def minimise(
                 force = multiplier[k] + PENALTY * depth[k]
                 if force > 0.0:
                     add_constraint(
-                        force / samples, PENALTY / samples, values[k], gradient[k], matrix, right
+                        force / samples,
+                        PENALTY / samples,
+                        values[k],
+                        gradient[k],
+                        matrix,
+                        right,
                     )
             step = np.linalg.solve(matrix, right)
-            scale = min(1.0, LONGEST_STEP / (longest_move(values, step, dimensions) + 1e-12))
+            move = longest_move(values, step, dimensions)
+            scale = min(1.0, LONGEST_STEP / (move + 1e-12))
             for d in range(dimensions):
                 for m in range(count):
                     weights[d, m] -= scale * step[d * count + m]
+            if move < SETTLED:
+                break
         positions_along(values, times, weights, start, goal, positions)
         deepest_along(positions, o, LOOK, near, near_keep, depth, gradient)
         for k in range(samples):

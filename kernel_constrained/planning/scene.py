@@ -8,6 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from kernel_constrained.core.compilation import compiled
 from kernel_constrained.planning.config import PlannerConfig, WorkspaceConfig
 from kernel_constrained.planning.grid import DistanceGrid, lower_bound
 from kernel_constrained.planning.obstacles import Obstacles
@@ -37,6 +38,8 @@ class Scene:
         Their radii, the uncertainty of their position included; 0 for the end point of a beam.
     grid
         Distances to the obstacles of the map.
+    deviation : (n,)
+        Standard deviation of each centre, the pose's apart, metres.
     robot : (D,)
         Where the robot's centre is.
     config
@@ -44,19 +47,17 @@ class Scene:
     """
 
     def __init__(
-        self, points: Array, radii: Array, grid: DistanceGrid, robot: Array, config: PlannerConfig
-    ) -> None:
-        self.points, self.radii, self.grid, self.robot = points, radii, grid, robot
+        self, points: Array, radii: Array, deviation: Array, grid: DistanceGrid, robot: Array,
+        config: PlannerConfig,
+    ) -> None:  # fmt: skip
+        self.points, self.radii, self.deviation = points, radii, deviation
+        self.grid, self.robot = grid, robot
         self._radius = config.robot.radius
         self._noise = NOISE * config.scan.range_deviation
         self._workspace = config.workspace
-        gaps = points - robot[:2, None]
-        self._distances = np.sqrt((gaps * gaps).sum(0))
-        self._grid_distance = (
-            float(lower_bound(grid.values, grid.origin, grid.spacing, robot[0], robot[1]))
-            if grid.values.size
-            else math.inf
-        )
+        self._distances = np.empty(points.shape[1])
+        self._nearest = float(fill_distances(points, radii, robot, self._distances))
+        self._grid_distance = self._distance_in_grid(robot)
         self._made: dict[float, Obstacles] = {}
 
     def obstacles(self, margin: float) -> Obstacles:
@@ -67,24 +68,30 @@ class Scene:
 
     def _with_margin(self, margin: float) -> Obstacles:
         wanted = self._radius + margin
-        keep = np.minimum(self.radii + wanted, self._distances - YIELD)
-        low, high = self.box()
+        keep = np.empty_like(self.radii)
+        fill_keep(self.radii, self._distances, wanted, keep)
+        low, high = self.box
         return Obstacles(
-            self.points, np.maximum(keep, 0.0), self.grid.values, self.grid.origin,
+            self.points, keep, self.grid.values, self.grid.origin,
             self.grid.spacing, max(min(wanted, self._grid_distance - YIELD), 0.0), low, high,
         )  # fmt: skip
 
+    @functools.cached_property
     def box(self) -> tuple[Array, Array]:
-        """Return where the robot's centre may be, (D,) each."""
+        """Where the robot's centre may be, (D,) each."""
         low, high = box_of(self._workspace, len(self.robot))
         low, high = low + self._radius, high - self._radius
         return np.minimum(low, self.robot), np.maximum(high, self.robot)
 
-    @functools.cached_property
+    @property
     def clearance(self) -> float:
         """Distance between the robot's disc and the nearest obstacle, negative inside, metres."""
-        nearest = float((self._distances - self.radii).min(initial=math.inf))
-        return min(nearest, self._grid_distance) - self._radius
+        return min(self._nearest, self._grid_distance) - self._radius
+
+    @property
+    def contact(self) -> Array:
+        """Distance from each centre at which the robot touches, (n,), metres."""
+        return self.radii + self._radius
 
     @property
     def robot_is_inside(self) -> bool:
@@ -93,18 +100,42 @@ class Scene:
 
     def is_free(self, position: Array) -> bool:
         """Whether the robot's disc fits at a position (D,), margins aside."""
-        gaps = self.points - position[:2, None]
-        distances = np.sqrt((gaps * gaps).sum(0)) - self.radii
+        nearest = fill_distances(self.points, self.radii, position, np.empty(self.points.shape[1]))
+        return bool(min(nearest, self._distance_in_grid(position)) > self._radius)
+
+    def _distance_in_grid(self, position: Array) -> float:
+        """Return a lower bound of the distance to the map's obstacles, metres."""
         grid = self.grid
-        if grid.values.size:
-            bound = lower_bound(grid.values, grid.origin, grid.spacing, position[0], position[1])
-            if bound <= self._radius:
-                return False
-        return bool(distances.min(initial=math.inf) > self._radius)
+        if not grid.values.size:
+            return math.inf
+        x, y = position[0], position[1]
+        return float(lower_bound(grid.values, grid.origin, grid.spacing, x, y))
+
+
+@compiled
+def fill_distances(points, radii, position, distances):
+    """Fill the distances of a position to the centres (2, n); return the least to a disc."""
+    nearest = np.inf
+    for i in range(points.shape[1]):
+        dx, dy = points[0, i] - position[0], points[1, i] - position[1]
+        distances[i] = math.sqrt(dx * dx + dy * dy)
+    for i in range(points.shape[1]):
+        nearest = min(nearest, distances[i] - radii[i])
+    return nearest
+
+
+@compiled
+def fill_keep(radii, distances, wanted, keep):
+    """Fill what is kept from each disc: what is wanted, or hardly less than its distance."""
+    for i in range(keep.shape[0]):
+        keep[i] = max(min(radii[i] + wanted, distances[i] - YIELD), 0.0)
 
 
 def box_of(workspace: WorkspaceConfig, dimensions: int) -> tuple[Array, Array]:
     """Return lower and upper ends of the workspace, (D,) each."""
     w = workspace
-    low, high = np.array([w.x_min, w.y_min, w.z_min]), np.array([w.x_max, w.y_max, w.z_max])
+    low, high = (
+        np.array([w.x_min, w.y_min, w.z_min]),
+        np.array([w.x_max, w.y_max, w.z_max]),
+    )
     return low[:dimensions], high[:dimensions]
