@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kernel_constrained.core.chance import per_sample_slopes, surrogate_value
 from kernel_constrained.core.compilation import compiled, compiled_allocating
-from kernel_constrained.core.trajectory import Basis, positions_along
+from kernel_constrained.core.trajectory import Basis, expand, operator_norm, positions_along
 from kernel_constrained.planning.certificate import proven_from
 from kernel_constrained.planning.config import PlannerConfig
 from kernel_constrained.planning.obstacles import deepest, deepest_along, Obstacles
@@ -402,15 +402,13 @@ def learn_until_proven(
 ):
     """Alternate attempts at a proof and steps; return (steps, proven, scale, violation)."""
     scale, violation, taken = settings.scale, 0.0, 0
-    noise, near_to = (
-        Noise(np.empty(0), np.empty((0, 2, 0))),
-        np.empty((tables.times.shape[0], weights.shape[0])),
-    )
+    noise, nothing = Noise(np.empty(0), np.empty((0, 2, 0))), np.empty((0, 0))
+    near_to = np.empty((tables.times.shape[0], weights.shape[0]))
+    coefficients = np.empty((weights.shape[0], tables.atoms.shape[0]))
     positions_along(tables.values, tables.times, reference, start, goal, near_to)
     while True:
-        coefficients = weights @ tables.expansion.T
-        products = weights @ tables.gram @ weights.T
-        norm = math.sqrt(max(np.linalg.eigvalsh(products)[-1], 0.0))
+        expand(weights, tables.expansion, coefficients)
+        norm = operator_norm(weights, tables.gram)
         status, _, _ = proven_from(
             0.0, tables.atoms, coefficients, tables.bandwidth, norm, start, goal, proof
         )
@@ -421,6 +419,6 @@ def learn_until_proven(
         until = min(taken + check_every, steps)
         scale, violation = take_steps(
             taken, until, weights, reference, near_to, tables, start, goal, o, settings, dual,
-            scale, jitter, noise, np.empty((0, 0)),
+            scale, jitter, noise, nothing,
         )  # fmt: skip
         taken = until

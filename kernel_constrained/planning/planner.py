@@ -364,4 +364,5 @@ def circles_of(texts: tuple[str, ...]) -> Array:
 def grid_of(map_: OccupancyMap, config: PlannerConfig) -> DistanceGrid:
     """Return the distances of a map's obstacles."""
     blocked = map_.blocked(config.map.occupied_at, config.map.unknown)
-    return distance_grid(blocked, np.array(map_.origin[:2]), map_.resolution)
+    beyond = config.map.unknown == 'blocked'
+    return distance_grid(blocked, np.array(map_.origin[:2]), map_.resolution, beyond)

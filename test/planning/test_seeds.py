@@ -348,6 +348,14 @@ def test_a_start_within_the_extra_margin_finds_out():
     assert clearance(straight[1:], obstacles).min() > 0.1
 
 
+def test_a_start_finds_out_where_only_what_must_be_kept_is():
+    obstacles = discs([[2.0, 1.45], [2.0, 2.55]], 0.5)._replace(low=np.array([1.7, 0.0]))
+    start, goal = np.array([1.75, 2.0]), np.array([9.0, 2.0])
+    path = shortest(search_grid(obstacles, LOW, HIGH, 0.125, 0.1), obstacles, start, goal)
+    np.testing.assert_allclose(path[1], [2.25, 2.0])
+    assert clearance(along(path), obstacles).min() == pytest.approx(0.05, abs=1e-5)
+
+
 def test_a_blocked_start_has_no_path():
     obstacles = discs([[0.6, 0.6]], 0.5)
     grid = search_grid(obstacles, LOW, HIGH, 0.125, 0.0)

@@ -198,6 +198,17 @@ def test_where_beams_are_far_apart_those_beside_the_disc_must_reach_it():
         assert seen(2.0, 0.0, view(ranges, first=0.0))[0]
 
 
+@pytest.mark.parametrize('beam', [0, 35])
+def test_between_the_last_beam_and_the_first_both_must_reach_the_disc(beam):
+    step = TURN / 36.4  # the gap between them is a little wider than others
+    bearing = 36.2 * step
+    x, y = 2.0 * math.cos(bearing), 2.0 * math.sin(bearing)
+    ranges = np.full(36, INF)
+    assert seen(x, y, view(ranges, first=0.0, step=step), 0.02)[0]
+    ranges[beam] = 1.5
+    assert not seen(x, y, view(ranges, first=0.0, step=step), 0.02)[0]
+
+
 def test_a_wide_gap_of_one_beam_at_the_edge_of_the_field_of_view_counts_as_unseen():
     coarse = view(np.full(7, INF), step=math.radians(10.0))  # 30 degrees to either side
     bearing = math.radians(25.0)
@@ -208,7 +219,7 @@ def test_a_wide_gap_of_one_beam_at_the_edge_of_the_field_of_view_counts_as_unsee
 
 
 def test_two_beams_a_hair_apart_are_dealt_with_in_no_time():
-    hair = view([INF, INF], step=1e-9)
+    hair = view([INF, INF], step=1e-12)
     x, y = straight_on()
     for path in (x, -x):
         assert x[seen_horizon(path, y, hair, RADIUS, SLACK)] < SLACK + 0.02

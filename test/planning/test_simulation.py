@@ -232,6 +232,14 @@ def test_it_takes_a_path_up_where_it_is_on_it():
     assert simulation.position == pytest.approx([0.55, 0.0])
 
 
+def test_a_path_that_comes_by_once_more_is_taken_up_at_its_beginning():
+    loop = np.array([(0.0, 0.05), (2.0, 0.05), (2.0, 2.0), (0.0, 2.0), (0.0, -1.0)])
+    simulation = Simulation(OPEN)
+    assert simulation.follow(loop) == pytest.approx(0.05), 'its end passes at the very place'
+    simulation.move(1.0)
+    assert simulation.position == pytest.approx([1.0, 0.05], abs=0.01)
+
+
 def test_a_path_in_space_is_followed_in_the_plane():
     simulation = Simulation(OPEN)
     simulation.follow(np.column_stack((straight(), np.linspace(0, 5, 41))))

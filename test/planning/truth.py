@@ -1,9 +1,10 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""What trajectories and obstacles truly are: at many times, in numpy, with no shortcut."""
+"""What trajectories and obstacles truly are: at many times, with no shortcut."""
 
 import functools
 
+import numba
 import numpy as np
 
 from kernel_constrained.core.trajectory import basis_of
@@ -31,35 +32,62 @@ def circles_of(world, margin=0.0):
 
 @functools.lru_cache(maxsize=4)
 def table(bandwidth, many=MANY):
-    """Return times (many,) and the kernels of the basis there (many, m)."""
+    """Return times (many,) and the kernels of the basis there, (m, many)."""
     basis, times = basis_of(bandwidth), np.linspace(0.0, 1.0, many)
-    scaled = np.subtract.outer(times, basis.atoms) / bandwidth
-    return times, np.exp(-0.5 * scaled * scaled) @ basis.expansion
+    scaled = np.subtract.outer(basis.atoms, times) / bandwidth
+    return times, np.ascontiguousarray(basis.expansion.T @ np.exp(-0.5 * scaled * scaled))
 
 
 def along(bandwidth, weights, start, goal, many=MANY):
-    """Return positions (many, D) of a trajectory."""
+    """Return positions (D, many) of a trajectory."""
     times, values = table(bandwidth, many)
-    return start + times[:, None] * (goal - start) + values @ weights.T
+    line = weights @ values
+    for d, row in enumerate(line):
+        row += start[d] + times * (goal[d] - start[d])
+    return line
 
 
-def distances(positions, points):
-    """Return the least distance (n,) of positions (k, D) to each of points (2 or 3, n)."""
-    least = np.full(points.shape[1], np.inf)
-    for i, point in enumerate(points.T):
-        gaps = positions[:, : len(point)] - point
-        least[i] = np.sqrt(np.einsum('kd,kd->k', gaps, gaps).min())
+@numba.njit(fastmath=True)
+def fill_squares(line, point, squares):
+    for k in range(line.shape[1]):
+        squares[k] = (line[0, k] - point[0]) ** 2 + (line[1, k] - point[1]) ** 2
+    if len(point) > 2:
+        for k in range(line.shape[1]):
+            squares[k] += (line[2, k] - point[2]) ** 2
+
+
+@numba.njit(fastmath=True)
+def fill_least(line, points, least):
+    squares = np.empty(line.shape[1])
+    for i in range(points.shape[1]):
+        fill_squares(line, points[:, i], squares)
+        least[i] = np.sqrt(squares.min())
+
+
+def distances(line, points):
+    """Return the least distance (n,) of positions (D, k) to each of points (2 or 3, n)."""
+    least = np.empty(points.shape[1])
+    fill_least(np.ascontiguousarray(line), np.ascontiguousarray(points), least)
     return least
 
 
-def clearance(positions, obstacles):
+@numba.njit(fastmath=True)
+def fill_left(line, points, keep, left):
+    squares = np.empty(line.shape[1])
+    for i in range(points.shape[1]):
+        fill_squares(line, points[:, i], squares)
+        for k in range(line.shape[1]):
+            gap = np.sqrt(squares[k]) - keep[i]
+            left[k] = gap if gap < left[k] else left[k]
+
+
+def clearance(line, obstacles):
     """Return the least of what is left beyond what is kept clear, (k,), discs and box."""
-    left = np.minimum(
-        (positions - obstacles.low).min(1), (obstacles.high - positions).min(1)
-    )
-    for point, keep in zip(obstacles.points.T, obstacles.keep):
-        gaps = positions[:, : len(point)] - point
-        left = np.minimum(left, np.sqrt(np.einsum('kd,kd->k', gaps, gaps)) - keep)
+    left = np.full(line.shape[1], np.inf)
+    for row, low, high in zip(line, obstacles.low, obstacles.high):
+        if np.isfinite(high - low):
+            np.minimum(left, np.minimum(row - low, high - row), out=left)
+    fill_left(np.ascontiguousarray(line), obstacles.points, obstacles.keep, left)
     return left
 
 
