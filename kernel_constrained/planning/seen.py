@@ -19,6 +19,9 @@ CLOSED = 1.5
 # or a scan of two beams a hair apart would keep the robot busy for ever.
 FINEST = 1e-3
 
+# Beams side by side that may say nothing without making what they would have seen unseen.
+BRIDGED = 2
+
 
 def seen_horizon(
     x: Array, y: Array, view: View, radius: float, slack: float, robot: Array | None = None
@@ -29,6 +32,10 @@ def seen_horizon(
     along that beam, of what the beam is known to have passed through. Beams that say nothing have
     passed through nothing, and so have bearings outside the field of view. The disc of
     ``radius + slack`` about the robot counts as seen, for the robot stands in it.
+
+    One beam that says nothing, or two side by side, as sensors drop them now and then, count as
+    far as the shorter of the beams beside them: what is missed between these has to be thinner
+    than they are apart.
 
     Between beams nothing is known. Where they are more than ``slack`` apart, those that cross the
     disc and those on either side of it must all have gone on to the distance of its far side. What
@@ -52,14 +59,47 @@ def seen_horizon(
     int
         Index of the first sample that was not seen, k if there is none.
     """
+    ranges = np.empty_like(view.ranges)
+    bridge(view.ranges, view.hit, abs(view.increment), ranges)
     # Arrays of another layout would be compiled for anew, while the robot waits.
     unseen: int = first_unseen(
         np.ascontiguousarray(x, dtype=np.float64), np.ascontiguousarray(y, dtype=np.float64),
-        view.origin, view.first_bearing, view.increment, view.directions, view.ranges,
+        view.origin, view.first_bearing, view.increment, view.directions, ranges,
         np.ascontiguousarray(view.robot if robot is None else robot, dtype=np.float64),
         float(radius), float(slack),
     )  # fmt: skip
     return unseen
+
+
+@compiled
+def bridge(ranges, hit, step, out):
+    """Copy ranges (n,), those of at most ``BRIDGED`` silent beams side by side from their sides.
+
+    ``step`` is the angle between beams: all around, the first and the last are side by side.
+    """
+    count = ranges.shape[0]
+    around = step * (count + 0.5) > TURN
+    for i in range(count):
+        out[i] = ranges[i]
+        if ranges[i] > 0.0 or hit[i]:
+            continue
+        before, after = i - 1, i + 1
+        while after - before <= BRIDGED + 1 and is_silent(ranges, hit, before, around):
+            before -= 1
+        while after - before <= BRIDGED + 1 and is_silent(ranges, hit, after, around):
+            after += 1
+        inside = around or (before >= 0 and after < count)
+        if after - before <= BRIDGED + 1 and inside:
+            out[i] = min(ranges[before % count], ranges[after % count])
+
+
+@compiled
+def is_silent(ranges, hit, i, around):
+    """Whether a beam says nothing; ``i`` may be beyond the ends of a scan all around."""
+    count = ranges.shape[0]
+    if not around and (i < 0 or i >= count):
+        return False
+    return not (ranges[i % count] > 0.0 or hit[i % count])
 
 
 @compiled

@@ -47,7 +47,7 @@ def judge(proof, trajectory, left, since=0.0, enough=1e-3):
         assert proof.where == 1.0
     else:
         assert left.min() < enough, f'free by {left.min()} and not proven'
-        assert since <= proof.where <= 1.0
+        assert since - 1e-12 <= proof.where <= 1.0
         if proof.where > since:
             assert left[times < proof.where].min() > 0.0, 'a fault before the first fault'
     if proof.status == Status.VIOLATED:

@@ -80,7 +80,7 @@ def test_all_samples_may_be_seen_and_none_may_be_given():
 
 def test_a_beam_that_says_nothing_has_seen_nothing():
     ranges = np.full(361, INF)
-    ranges[185] = NAN  # five degrees to the left of straight on
+    ranges[184:187] = NAN  # five degrees to the left of straight on
     x, y = straight_on()
     first = x[seen_horizon(x, y, view(ranges, step=TURN / 360), RADIUS, SLACK)]
     # Up to then, the disc about the robot covers what the disc about the sample does.
@@ -252,7 +252,8 @@ def test_a_disc_is_seen_where_no_ray_finds_it_sticking_out(seed):
     blank = view(np.full(beams, INF), 0.2, 0.1, 1.0, mounting, step=step)
     bearings = blank.first_bearing + blank.increment * np.arange(beams)
     ranges = ranges_to(discs, blank.origin, bearings)
-    ranges[rng.random(beams) < 0.01] = NAN
+    for lost in np.flatnonzero(rng.random(beams) < 0.01).clip(1, beams - 2):
+        ranges[lost - 1 : lost + 2] = NAN  # three side by side: fewer are bridged
     of = view(ranges, 0.2, 0.1, 1.0, mounting, step=step)
     rest = TURN - abs(step) * (beams - 1)
     unseen = bearings[-1] + of.increment * np.arange(1.0, rest / abs(step) - 0.01, 0.25)
@@ -303,3 +304,37 @@ def test_paths_clear_of_what_was_met_are_truly_free_as_far_as_they_were_seen(bea
             assert (true - discs[:, 2:] > robot).all()
             steps += horizon
     assert steps > 3_000
+
+
+# -- beams that say nothing ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(('silent', 'seen_to_the_end'), [
+    ((180,), True), ((180, 181), True), ((179, 180, 181), False),
+    ((0,), True), ((359, 0), True), ((359, 0, 1), False),
+])  # fmt: skip
+def test_a_dropout_of_up_to_two_beams_is_bridged_and_more_are_not(silent, seen_to_the_end):
+    ranges = np.full(360, INF)
+    ranges[list(silent)] = NAN
+    x, y = straight_on(1.5)
+    x = x if 180 in silent else -x
+    of = view(ranges, step=TURN / 360)
+    assert (seen_horizon(x, y, of, RADIUS, SLACK) == len(x)) == seen_to_the_end
+
+
+def test_a_bridged_beam_reaches_no_further_than_the_shorter_of_its_neighbours():
+    ranges = np.full(360, INF)
+    ranges[181], ranges[180] = 1.0, NAN
+    x, y = straight_on(2.5)
+    last = x[seen_horizon(x, y, view(ranges, step=TURN / 360), RADIUS, SLACK) - 1]
+    assert last + RADIUS <= 1.0 + 2.0 * SLACK
+
+
+def test_silent_beams_at_the_edge_of_the_field_of_view_are_not_bridged():
+    ranges = np.full(181, INF)
+    ranges[0] = NAN
+    whole = view(np.full(181, INF), first=-0.5 * np.pi, step=np.pi / 180)
+    cut = view(ranges, first=-0.5 * np.pi, step=np.pi / 180)
+    y = -np.linspace(0.0, 2.0, 201)
+    x = np.full_like(y, 0.6)
+    assert seen_horizon(x, y, cut, RADIUS, SLACK) <= seen_horizon(x, y, whole, RADIUS, SLACK)
