@@ -28,7 +28,6 @@ Array = npt.NDArray[np.float64]
 # Times at which a basis is tabulated.
 TABULATED = 257
 ENDS = np.array([0.0, 1.0])
-ENDS_OF_ATOMS = np.array([-2, -1])
 NO_PARAMETERS = np.zeros(2)
 # sup |h^(n)(t)| <= |h| sqrt((2n - 1)!!) / bandwidth^n, attained: the n-th derivative of k0(t, .)
 # has at most the norm of that of k(t, .).
@@ -45,7 +44,8 @@ def gaussian_derivatives(t: Array, atoms: Array, bandwidth: float) -> list[Array
 def weights_at_ends(dictionary: Array, bandwidth: float) -> Array:
     """Weights (2, m) of the Gaussians at 0 and 1 in ``k0`` at each point of a dictionary."""
     among, between = (gaussian_derivatives(ENDS, x, bandwidth)[0] for x in (ENDS, dictionary))
-    return -np.linalg.solve(among, between)
+    ends: Array = -np.linalg.solve(among, between)
+    return ends
 
 
 @attrs.frozen(eq=False)
@@ -196,15 +196,10 @@ class Basis:
         """
         d = self._dictionary(weights)
         order, _ = compress(d, self.count, 0.0, budget * budget, self.count)
-        places = np.searchsorted(self.dictionary, d.points[0, :order])
-        kept = np.ascontiguousarray(d.weights[:, :order])
-        coefficients = np.ascontiguousarray(kept @ self.expansion[:, places].T)
-        used = np.concatenate([places, ENDS_OF_ATOMS])
-        norm = float(operator_norm(kept, self.gram[np.ix_(places, places)]))
-        return Trajectory(
-            self.bandwidth, self.atoms[used], np.ascontiguousarray(coefficients[:, used]), start,
-            goal, norm,
-        )  # fmt: skip
+        atoms, coefficients, norm = compressed_parts(
+            d.points, d.weights, order, self.dictionary, self.expansion, self.gram
+        )
+        return Trajectory(self.bandwidth, atoms, coefficients, start, goal, norm)
 
     def _tables(self, t: Array) -> list[Array]:
         derivatives = gaussian_derivatives(t, self.atoms, self.bandwidth)
@@ -277,6 +272,25 @@ def operator_norm(weights, gram):
         largest = 0.5 * (xx + yy) + math.sqrt(0.25 * (xx - yy) ** 2 + xy * xy)
         return math.sqrt(max(largest, 0.0))
     return math.sqrt(math.sqrt(total))
+
+
+@compiled_allocating
+def compressed_parts(points, weights, order, dictionary, expansion, gram):
+    """Return atoms (n + 2,), their coefficients (D, n + 2) and norm of what KOMP left."""
+    dimensions, count = weights.shape[0], dictionary.shape[0]
+    whole, coefficients = np.zeros((dimensions, count)), np.zeros((dimensions, order + 2))
+    atoms = np.empty(order + 2)
+    place = 0
+    for k in range(order):
+        while dictionary[place] != points[0, k]:
+            place += 1
+        atoms[k] = dictionary[place]
+        for d in range(dimensions):
+            whole[d, place] = coefficients[d, k] = weights[d, k]
+            for end in range(2):
+                coefficients[d, order + end] += weights[d, k] * expansion[count + end, place]
+    atoms[order], atoms[order + 1] = 0.0, 1.0
+    return atoms, coefficients, operator_norm(whole, gram)
 
 
 @compiled

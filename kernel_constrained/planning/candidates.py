@@ -97,12 +97,14 @@ class CandidateMaker:
         """Return the margin of a proof at a level, metres."""
         return level * self._config.robot.proof_margin
 
-    def level(self, trajectory: Trajectory, scene: Scene, since: float = 0.0) -> float:
+    def level(
+        self, trajectory: Trajectory, scene: Scene, since: float = 0.0, at_most: float = 1.0
+    ) -> float:
         """Return the highest level at which a trajectory is proven, -1 for none."""
         limits = self._config.limits
         if not within_limits(trajectory, limits.curvature, limits.speed * limits.duration, since):
             return -1.0
-        for level in LEVELS:
+        for level in (level for level in LEVELS if level <= at_most):
             proof = prove(trajectory, scene.obstacles(self.margin(level)), since)
             if proof.status == Status.PROVEN:
                 return level

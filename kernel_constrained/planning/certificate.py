@@ -11,7 +11,7 @@ and by ``sqrt(3) N d^2 / (2 s^2)``, ``s`` being the bandwidth. So the piece is f
 distance of the tangent segment to every disc exceeds what is to be kept plus the remainder.
 Distances of a grid are known at points only: there the piece is free where the distance at
 ``f(t)`` exceeds what is to be kept, the remainder, and ``|f'(t)| d``. What is not proven is
-halved.
+halved. Comparisons are such that nothing is proven of what is not a number.
 """
 
 import enum
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.core.trajectory import evaluate, Trajectory
 from kernel_constrained.planning.grid import lower_bound
-from kernel_constrained.planning.obstacles import Obstacles
+from kernel_constrained.planning.obstacles import copy_flagged, Obstacles
 
 Array = npt.NDArray[np.float64]
 
@@ -137,18 +137,13 @@ def squared_distance(points, i, f, half, inverse):
 
 
 @compiled
-def near_points(points, keep, f, half, rest, near, near_keep):
+def near_points(points, keep, f, half, rest, flags, near, near_keep):
     """Copy the discs that a tangent segment with a remainder may touch; return their number."""
     inverse = inverse_square(f[1], points.shape[0])
-    found = 0
-    for i in range(points.shape[1]):
+    for i in range(points.shape[1]):  # no branches: nearly all of the time goes here
         reach = keep[i] + rest
-        if squared_distance(points, i, f, half, inverse) <= reach * reach:
-            for d in range(points.shape[0]):
-                near[d, found] = points[d, i]
-            near_keep[found] = keep[i]
-            found += 1
-    return found
+        flags[i] = not squared_distance(points, i, f, half, inverse) > reach * reach
+    return copy_flagged(points, keep, flags, near, near_keep)
 
 
 @compiled
@@ -157,7 +152,7 @@ def outside_box(f, half, rest, low, high):
     outside = False
     for d in range(low.shape[0]):
         reach = abs(f[1, d]) * half + rest
-        outside |= f[0, d] - reach < low[d] or f[0, d] + reach > high[d]
+        outside |= not (f[0, d] - reach >= low[d] and f[0, d] + reach <= high[d])
     return outside
 
 
@@ -168,13 +163,13 @@ def may_touch(f, half, rest, points, count, keep, o):
         return True
     if o.grid.shape[0] > 0:
         reach = length_of(f[1], 2) * half + rest + o.grid_keep
-        if lower_bound(o.grid, o.grid_origin, o.grid_spacing, f[0, 0], f[0, 1]) <= reach:
+        if not lower_bound(o.grid, o.grid_origin, o.grid_spacing, f[0, 0], f[0, 1]) > reach:
             return True
     inverse = inverse_square(f[1], points.shape[0])
     touching = 0
     for i in range(count):
         reach = keep[i] + rest
-        touching += squared_distance(points, i, f, half, inverse) <= reach * reach
+        touching += not squared_distance(points, i, f, half, inverse) > reach * reach
     return touching > 0
 
 
@@ -183,6 +178,7 @@ def proven_from(since, atoms, coefficients, bandwidth, norm, start, goal, o):
     """Return (status, time of the first fault, evaluations)."""
     dimensions = start.shape[0]
     near, near_keep = np.empty_like(o.points), np.empty_like(o.keep)
+    flags = np.empty(o.keep.shape[0], np.uint8)
     stride = (atoms.shape[0] + 7) & ~7
     scratch, bits = np.empty((4, stride)), np.empty(stride, np.int64)
     f = np.empty((4, dimensions))
@@ -195,7 +191,7 @@ def proven_from(since, atoms, coefficients, bandwidth, norm, start, goal, o):
         evaluations += 1
         second, third = length_of(f[2], dimensions), length_of(f[3], dimensions)
         rest = remainder(second, third, coarse_half, norm, bandwidth) + SLACK
-        count = near_points(o.points, o.keep, f, coarse_half, rest, near, near_keep)
+        count = near_points(o.points, o.keep, f, coarse_half, rest, flags, near, near_keep)
         waiting = FINE
         for i in range(FINE):  # the earliest piece on top
             half[i] = coarse_half / FINE

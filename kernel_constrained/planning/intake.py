@@ -123,6 +123,16 @@ class PlannerIntake:
             config.pose.max_age,
         )  # fmt: skip
 
+    def reconfigure(self, config: PlannerNodeConfig) -> None:
+        """Take run-time parameters; what a sensor mounted elsewhere saw is forgotten."""
+        moved = config.mounting != self.config.mounting
+        self.config = self.planner.config = config
+        self.pairing.max_jump = config.pose.max_jump
+        if moved:
+            m = config.mounting
+            self.planner.mounting = Mounting(m.x, m.y, m.yaw, m.upside_down)
+            self.planner.reset()
+
     # -- the moment -------------------------------------------------------------------------
 
     def scan(self, message: Any) -> None:
@@ -178,7 +188,10 @@ class PlannerIntake:
         if pair.scan.mounting is not None:
             self.planner.mounting = pair.scan.mounting
         plan = self.planner.plan(pair.stamp, pair.scan.scan, pair.pose, self._covariance)
-        return Planned(plan, pair.pose, pair.scan.at, time.perf_counter() - begun)
+        seconds = time.perf_counter() - begun
+        if self.age(pair.stamp) > self.config.scan.max_age:
+            raise Unusable('planned too late', f'it took {seconds:.3g} s')
+        return Planned(plan, pair.pose, pair.scan.at, seconds)
 
     # -- what is wanted and what is known ---------------------------------------------------
 
@@ -236,7 +249,7 @@ class PlannerIntake:
     @property
     def path_frame(self) -> str:
         """Frame of the path: that of the pose; empty where it is not known yet."""
-        return self.config.pose.frame_id or self.frames.get('pose', '')
+        return self.config.pose.frame_id.lstrip('/') or self.frames.get('pose', '')
 
     def age(self, stamp: int) -> float:
         """Return how old a stamp is, seconds."""

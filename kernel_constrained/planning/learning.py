@@ -305,6 +305,7 @@ def take_steps(
     gradient, depth = np.empty((samples, dimensions)), np.empty(samples)
     by_velocity, by_acceleration = np.empty(dimensions), np.empty(dimensions)
     near, near_keep = np.empty_like(o.points), np.empty_like(o.keep)
+    flags = np.empty(o.keep.shape[0], np.uint8)
     step = np.empty((dimensions, count))
     nothing, chord = np.zeros(dimensions), goal - start
     dual_step, dual_cap = DUAL_STEP / settings.tolerance, DUAL_CAP / settings.tolerance
@@ -323,7 +324,7 @@ def take_steps(
         if noise.draws.shape[0] > 0:
             displaced_depths(position, o, noise, number, near, depth, gradient)
         else:
-            deepest_along(position, o, LOOK, near, near_keep, depth, gradient)
+            deepest_along(position, o, LOOK, flags, near, near_keep, depth, gradient)
         if bends:
             positions_at(
                 rows,

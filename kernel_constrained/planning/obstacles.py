@@ -106,11 +106,25 @@ def deepest(position, points, count, keep, o, gradient):
 
 
 @compiled
-def deepest_along(positions, o, reach, near, near_keep, depth, gradient):
+def copy_flagged(points, keep, flags, near, near_keep):
+    """Copy the discs whose flags are not 0; return their number."""
+    found = 0
+    for i in range(points.shape[1]):
+        if flags[i]:
+            for d in range(points.shape[0]):
+                near[d, found] = points[d, i]
+            near_keep[found] = keep[i]
+            found += 1
+    return found
+
+
+@compiled
+def deepest_along(positions, o, reach, flags, near, near_keep, depth, gradient):
     """Do what :func:`deepest` does for positions (k, D) in the order of the path.
 
     Discs are sorted by pieces of the path first: what is further than ``reach`` from all of a
     piece is not looked at, and a depth below ``-reach`` may come out as anything below that.
+    ``flags`` (n,) of uint8, ``near`` and ``near_keep`` like the points are scratch.
     """
     count, plane = positions.shape[0], o.points.shape[0]
     for first in range(0, count, PIECE):
@@ -123,15 +137,11 @@ def deepest_along(positions, o, reach, near, near_keep, depth, gradient):
                 squared += (positions[i, d] - middle[d]) ** 2
             radius = max(radius, squared)
         radius = math.sqrt(radius) + reach
-        found = 0
-        for i in range(o.points.shape[1]):
+        for i in range(o.points.shape[1]):  # no branches: nearly all of the time goes here
             squared = 0.0
             for d in range(plane):
                 squared += (o.points[d, i] - middle[d]) ** 2
-            if squared < (radius + o.keep[i]) ** 2:
-                for d in range(plane):
-                    near[d, found] = o.points[d, i]
-                near_keep[found] = o.keep[i]
-                found += 1
+            flags[i] = squared < (radius + o.keep[i]) ** 2
+        found = copy_flagged(o.points, o.keep, flags, near, near_keep)
         for i in range(first, last):
             depth[i] = deepest(positions[i], near, found, near_keep, o, gradient[i])

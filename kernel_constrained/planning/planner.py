@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained.configuration import ConfigurationError
+from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.core.trajectory import nearest_time, Trajectory
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.scan import Scan
@@ -44,6 +45,7 @@ REASONS = (
 LOOK_AHEAD, LOOKS = 0.25, 24
 # Standard deviations of the pose by which end points are kept clear of in addition.
 POSE_COVERAGE = 2.0
+NO_POINTS, NO_DEVIATION = np.empty((2, 0)), np.empty(0)
 # Positions at which a path is held against draws of the noise.
 RISK_POSITIONS = 128
 
@@ -148,6 +150,7 @@ class Planner:
         self._maker = CandidateMaker(config)
         self._search = WaySearch(config, self._maker)
         self._grid = NO_GRID
+        self._box = {d: box_of(config.workspace, d) for d in (2, 3)}
         self._circles = circles_of(config.obstacles.circles)
         self.reset()
 
@@ -253,31 +256,29 @@ class Planner:
 
         Where the pose is uncertain, end points count as discs of that uncertainty.
         """
-        known = self._circles.shape[1]
         if self.config.memory.enabled:
             remembered, spread = self._memory.points(), self._memory.deviations()
         else:
-            remembered, spread = view.points[:, :0], view.deviation[:0]
-        points = np.concatenate([view.points, remembered, self._circles[:2]], axis=1)
-        total = np.concatenate([view.deviation, spread, np.zeros(known)])
-        deviation = np.minimum(total, self.config.scan.range_deviation)
-        radii = POSE_COVERAGE * np.sqrt(np.maximum(total * total - deviation * deviation, 0.0))
-        radii[len(radii) - known :] = self._circles[2]
+            remembered, spread = NO_POINTS, NO_DEVIATION
+        points, radii, deviation = joined(
+            view.points, view.deviation, remembered, spread, self._circles,
+            self.config.scan.range_deviation,
+        )  # fmt: skip
         return Scene(points, radii, deviation, self._grid, robot, self.config)
 
     def _trouble(self, scene: Scene, ahead: Array) -> tuple[str, str] | None:
         """Say why nothing can be planned at all, if so."""
         robot, goal = scene.robot, ahead[-1]
-        low, high = box_of(self.config.workspace, len(robot))
+        low, high = self._box[len(robot)]
         radius = self.config.robot.radius
         distance = math.dist(goal, robot)
         if distance <= self.config.robot.goal_distance:
             return AT_GOAL, f'at {distance:.3g} m from it'
         if scene.robot_is_inside:
             return INSIDE, f'by {-scene.clearance:.3g} m'
-        if ((robot < low) | (robot > high)).any():
+        if not lies_within(robot, low, high, 0.0):
             return START_OUTSIDE, f'at {robot}, allowed from {low} to {high}'
-        if ((goal < low + radius) | (goal > high - radius)).any():
+        if not lies_within(goal, low, high, radius):
             return (
                 GOAL_OUTSIDE,
                 f'at {goal}, allowed from {low + radius} to {high - radius}',
@@ -303,7 +304,7 @@ class Planner:
         """Return the path of before as it is, if it is proven still and long enough."""
         if last is None or last.is_short(SHORT):
             return None
-        level = self._maker.level(last.trajectory, scene, last.since)
+        level = self._maker.level(last.trajectory, scene, last.since, last.level)
         return last.at(last.since, level) if level >= GOOD else None
 
     def _followed(self, robot: Array) -> Candidate | None:
@@ -343,6 +344,34 @@ class Planner:
             tuple(seeds), float(learned.dual_variables[0]), learned.scale, learned.violation,
             learned.steps, scene, view,
         )  # fmt: skip
+
+
+@compiled_allocating
+def joined(ends, end_deviation, remembered, remembered_deviation, circles, range_deviation):
+    """Put points together; return centres (2, n), radii (n,), and deviation without the pose's."""
+    first, second, third = ends.shape[1], remembered.shape[1], circles.shape[1]
+    count, both = first + second + third, first + second
+    points, radii, deviation = np.empty((2, count)), np.empty(count), np.zeros(count)
+    for d in range(2):
+        points[d, :first] = ends[d]
+        points[d, first:both] = remembered[d]
+        points[d, both:] = circles[d]
+    for i in range(both):
+        total = end_deviation[i] if i < first else remembered_deviation[i - first]
+        deviation[i] = min(total, range_deviation)
+        rest = total * total - deviation[i] * deviation[i]
+        radii[i] = POSE_COVERAGE * math.sqrt(max(rest, 0.0))
+    radii[both:] = circles[2]
+    return points, radii, deviation
+
+
+@compiled
+def lies_within(position, low, high, margin):
+    """Whether a position is in a box, by a margin from its sides."""
+    inside = True
+    for d in range(position.shape[0]):
+        inside &= low[d] + margin <= position[d] <= high[d] - margin
+    return inside
 
 
 def circles_of(texts: tuple[str, ...]) -> Array:

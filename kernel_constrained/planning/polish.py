@@ -131,11 +131,12 @@ def minimise(
     )
     depth, multiplier = np.empty(samples), np.zeros(samples)
     near, near_keep = np.empty_like(o.points), np.empty_like(o.keep)
+    flags = np.empty(o.keep.shape[0], np.uint8)
     matrix, right = np.empty((size, size)), np.empty(size)
     for _ in range(rounds):
         for _ in range(inner_rounds):
             positions_along(values, times, weights, start, goal, positions)
-            deepest_along(positions, o, LOOK, near, near_keep, depth, gradient)
+            deepest_along(positions, o, LOOK, flags, near, near_keep, depth, gradient)
             energy_system(weights, mean_first, energy, pull, start, goal, matrix, right)
             for k in range(samples):
                 force = multiplier[k] + PENALTY * depth[k]
@@ -157,6 +158,6 @@ def minimise(
             if move < SETTLED:
                 break
         positions_along(values, times, weights, start, goal, positions)
-        deepest_along(positions, o, LOOK, near, near_keep, depth, gradient)
+        deepest_along(positions, o, LOOK, flags, near, near_keep, depth, gradient)
         for k in range(samples):
             multiplier[k] = max(0.0, multiplier[k] + PENALTY * depth[k])

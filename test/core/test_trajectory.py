@@ -116,12 +116,12 @@ def test_norm_is_the_largest_over_all_directions(dimensions):
     basis, weights, start, goal = drawn(3, 0.13, dimensions)
     trajectory = basis.trajectory(weights, start, goal)
     gram = conditioned(basis.dictionary, basis.dictionary, 0.13)
-    directions = np.random.default_rng(0).standard_normal((200000, dimensions))
+    directions = np.random.default_rng(0).standard_normal((20000, dimensions))
     directions /= np.linalg.norm(directions, axis=1)[:, None]
     products = weights @ gram @ weights.T
     squared = ((directions @ products) * directions).sum(1)
     assert trajectory.norm**2 >= squared.max() * (1.0 - 1e-9)
-    assert trajectory.norm**2 == pytest.approx(squared.max(), rel=1e-3)
+    assert trajectory.norm**2 == pytest.approx(squared.max(), rel=5e-3)
 
 
 def test_norm_is_zero_for_the_straight_way():
@@ -149,7 +149,7 @@ def highest(trajectory, order, t=DENSE):
     return np.linalg.norm(rows @ trajectory.coefficients.T, axis=1).max()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(seeds, bandwidths, dimensions_)
 def test_no_derivative_exceeds_its_bound(seed, bandwidth, dimensions):
     trajectory = made(seed, bandwidth, dimensions)
@@ -209,12 +209,27 @@ def test_length_is_that_of_a_fine_polyline():
         assert trajectory.length(since) == pytest.approx(exact, rel=2e-3)
 
 
-def test_curvature_is_one_over_the_radius_of_a_circle():
-    basis = basis_of(0.1)
-    angles = np.pi * basis.times
-    circle = 2.0 * np.stack([-np.cos(angles), np.sin(angles)], 1)
-    trajectory = basis.trajectory(basis.fit(circle), circle[0], circle[-1])
-    np.testing.assert_allclose(trajectory.curvature(np.linspace(0.2, 0.8, 50)), 0.5, rtol=0.05)
+def test_curvature_is_how_the_heading_turns_per_metre():
+    trajectory = made(3, 0.2, 2, size=0.3)
+    t, step = np.linspace(0.05, 0.95, 200), 1e-5
+    before, after = trajectory.derivative(t - step), trajectory.derivative(t + step)
+    turn = np.arctan2(
+        before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0], (before * after).sum(1)
+    )
+    speed = np.linalg.norm(trajectory.derivative(t), axis=1)
+    curvature = trajectory.curvature(t)
+    np.testing.assert_allclose(np.abs(turn) / (2 * step * speed), curvature, rtol=1e-4, atol=1e-5)
+
+
+def test_curvature_in_space_is_that_in_the_plane_of_the_path():
+    flat = made(3, 0.2, 2, size=0.3)
+    turned, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))
+    turned = turned[:, :2]
+    tilted = Trajectory(
+        flat.bandwidth, flat.atoms, turned @ flat.coefficients, turned @ flat.start,
+        turned @ flat.goal, flat.norm,
+    )  # fmt: skip
+    np.testing.assert_allclose(tilted.curvature(DENSE), flat.curvature(DENSE), rtol=1e-6)
 
 
 @settings(deadline=None)
@@ -289,9 +304,8 @@ def test_energies_are_integrals_of_squared_derivatives():
     for order, energy in ((1, basis.speed_energy), (2, basis.bending_energy)):
         squared = (bump.derivative(DENSE, order) ** 2).sum(1)
         assert np.einsum('dm,mn,dn', weights, energy, weights) == pytest.approx(
-            np.trapezoid(squared, DENSE) if hasattr(np, 'trapezoid') else np.trapz(squared, DENSE),
-            rel=1e-3,
-        )  # fmt: skip
+            0.5 * (squared[1:] + squared[:-1]).mean(), rel=1e-3
+        )
 
 
 def test_fit_gives_back_a_path_of_the_basis():
@@ -313,7 +327,7 @@ def test_fit_stays_near_a_corner():
 # -- compression --------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(seeds, bandwidths, dimensions_, st.sampled_from([1e-4, 1e-3, 1e-2]))
 def test_compression_moves_no_position_by_more_than_the_budget(
     seed, bandwidth, dimensions, budget

@@ -168,6 +168,36 @@ def test_a_scan_that_turns_out_unusable_is_refused_and_the_next_is_planned_from(
     assert bench.stamps == [2]
 
 
+def test_what_was_planned_too_late_is_not_handed_on():
+    bench = Bench()
+    bench.pose(0)
+    plan = bench.planner.plan
+
+    def plan_slowly(*arguments):
+        bench.now += 501 * MILLISECOND
+        return plan(*arguments)
+
+    bench.planner.plan = plan_slowly
+    assert bench.scan(0) == []
+    assert bench.refused == [('scan', 'planned too late')]
+
+
+def test_parameters_change_while_it_runs_and_what_another_mounting_saw_is_forgotten():
+    bench = Bench()
+    values = {'pose.max_jump': 1.0, 'scan.max_age': 2.0}
+    bench.intake.reconfigure(from_flat(PlannerNodeConfig, values))
+    assert bench.planner.config.scan.max_age == 2.0
+    assert bench.planner.resets == 0
+    bench.intake.reconfigure(from_flat(PlannerNodeConfig, {**values, 'mounting.yaw': 1.0}))
+    assert bench.planner.mounting == Mounting(0.0, 0.0, 1.0)
+    assert bench.planner.resets == 1
+    bench.pose(0)
+    bench.scan(0, age=1999)
+    bench.pose(10, 1.1)
+    bench.scan(10)
+    assert bench.planner.resets == 2, 'the pose has jumped'
+
+
 @pytest.mark.parametrize('age', [0.2, math.inf])
 def test_the_age_allowed_is_that_of_the_parameter(age):
     bench = Bench(scan__max_age=age)
