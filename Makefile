@@ -7,13 +7,16 @@ KILLIAN := $(VENV)/.killian
 PEERS := $(VENV)/.peers
 OUTPUT ?= out
 
-.PHONY: demo demo-scans example-bag test lint benchmark clean
+.PHONY: demo demo-scans demo-planner example-bag test lint benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo lidar --output $(OUTPUT)/lidar
 
 demo-scans: $(STAMP) $(KILLIAN)
 	$(BIN)/python -m kernel_constrained demo scans --output $(OUTPUT)/scans
+
+demo-planner: $(STAMP)
+	$(BIN)/python -m kernel_constrained demo planner --output $(OUTPUT)/planner
 
 # Scans and poses of Killian Court, to replay and to try other tools on.
 example-bag: $(OUTPUT)/example_bag
@@ -33,6 +36,10 @@ benchmark: $(PEERS)
 	$(BIN)/python test/benchmark/filter_soak.py
 	$(BIN)/python test/benchmark/evaluate_speed.py
 	$(BIN)/python test/benchmark/replay_rate.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/planner_peers.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/planner_certificate.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/planner_closed_loop.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/planner_noise.py --output $(OUTPUT)/benchmark
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

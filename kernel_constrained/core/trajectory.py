@@ -44,8 +44,7 @@ def gaussian_derivatives(t: Array, atoms: Array, bandwidth: float) -> list[Array
 def weights_at_ends(dictionary: Array, bandwidth: float) -> Array:
     """Weights (2, m) of the Gaussians at 0 and 1 in ``k0`` at each point of a dictionary."""
     among, between = (gaussian_derivatives(ENDS, x, bandwidth)[0] for x in (ENDS, dictionary))
-    ends: Array = -np.linalg.solve(among, between)
-    return ends
+    return np.asarray(-np.linalg.solve(among, between), dtype=np.float64)
 
 
 @attrs.frozen(eq=False)

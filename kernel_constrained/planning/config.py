@@ -115,10 +115,23 @@ class MemoryConfig:
         0.1, 'side of the cells in which end points are averaged', unit='m', low=1e-3, high=1e3
     )
     radius: float = parameter(
-        6.0, 'distance from the robot beyond which points are forgotten', unit='m', low=1e-2,
+        15.0, 'distance from the robot beyond which points are forgotten', unit='m', low=1e-2,
         high=1e3,
     )  # fmt: skip
     min_hits: int = parameter(2, 'end points in a cell from which it counts', low=1, high=1000)
+
+
+@attrs.frozen
+class MovingConfig:
+    """Room for what comes towards free space."""
+
+    lookahead: float = parameter(
+        1.0, 'time for which the advance of what moves is kept clear of; 0 for not at all',
+        unit='s', low=0.0, high=60.0,
+    )  # fmt: skip
+    fastest: float = parameter(
+        1.5, 'speed of it that is believed at most', unit='m/s', low=0.0, high=1e2
+    )
 
 
 @attrs.frozen
@@ -206,7 +219,7 @@ class PolishConfig:
     rounds: int = parameter(4, 'updates of the multipliers', low=1, high=1000)
     inner_rounds: int = parameter(2, 'Gauss-Newton steps between them', low=1, high=100)
     reference_length: float = parameter(
-        1.0, 'length over which a reference path is smoothed; less stays nearer to it', unit='m',
+        0.3, 'length over which a reference path is smoothed; less stays nearer to it', unit='m',
         low=1e-3, high=1e6,
     )  # fmt: skip
 
@@ -239,6 +252,7 @@ class PlannerConfig:
     map: MapConfig = group(MapConfig)
     obstacles: ObstacleConfig = group(ObstacleConfig)
     memory: MemoryConfig = group(MemoryConfig)
+    moving: MovingConfig = group(MovingConfig)
     chance: ChanceConfig = group(ChanceConfig)
     trajectory: TrajectoryConfig = group(TrajectoryConfig)
     limits: LimitConfig = group(LimitConfig)

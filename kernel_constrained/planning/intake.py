@@ -96,6 +96,8 @@ class PlannerIntake:
         Frame of the messages used so far, for ``'scan'`` and ``'pose'``.
     newest_scan : int or None
         Stamp of the newest scan that has come, used or not.
+    age_on_arrival : float
+        How old it was then, seconds.
     newest_planned : int or None
         Stamp of the newest scan that was planned from.
     """
@@ -111,6 +113,7 @@ class PlannerIntake:
         self.planner, self.config = planner, config
         self.frames: dict[str, str] = {}
         self.newest_scan: int | None = None
+        self.age_on_arrival = 0.0
         self.newest_planned: int | None = None
         self._now, self._refuse, self._mounting = now, refuse, mounting
         self._covariance: Array | None = None
@@ -145,6 +148,7 @@ class PlannerIntake:
         """
         arrived = time.perf_counter()
         stamp = self.newest_scan = stamp_of(message)
+        self.age_on_arrival = self.age(stamp)
         self._check_age(stamp)
         frame = checked_frame(message, self.config.input.frame_id, self.frames.get('scan'))
         sensor = message.header.frame_id

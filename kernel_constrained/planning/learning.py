@@ -33,8 +33,8 @@ DUAL_START, DUAL_STEP, DUAL_CAP = 1.0, 1.0, 20.0
 SCALE_STEP = 0.05
 # What is learned from does not look further than this beyond what is kept clear, metres.
 LOOK = 2.0
-# Random times and noise are drawn once and used in turn.
-JITTERS, NOISES = 64, 256
+# Random times are drawn once and used in turn.
+JITTERS = 64
 
 
 class Tables(NamedTuple):
@@ -75,8 +75,9 @@ class Noise(NamedTuple):
     ----------
     deviation : (n,)
         Standard deviation of each centre, metres.
-    draws : (NOISES, 2, m)
-        Unit draws, m at least n; (0, 2, 0) for no noise.
+    draws : (k, 2, m)
+        Unit draws, m at least n, used in turn: of a few hundred the learner learns the peculiar
+        ones, some thousands are needed; (0, 2, 0) for no noise.
     """
 
     deviation: Array
@@ -309,7 +310,10 @@ def take_steps(
     step = np.empty((dimensions, count))
     nothing, chord = np.zeros(dimensions), goal - start
     dual_step, dual_cap = DUAL_STEP / settings.tolerance, DUAL_CAP / settings.tolerance
-    unit = tables.bandwidth * math.sqrt((chord * chord).sum()) + 1e-6  # kernel width in metres
+    length = 0.0
+    for k in range(1, near_to.shape[0]):
+        length += math.sqrt(((near_to[k] - near_to[k - 1]) ** 2).sum())
+    unit = tables.bandwidth * length + 1e-6  # width of the kernel in metres
     last, violation = tables.times.shape[0] - 1, 0.0
     bends, hurries = settings.curvature < np.inf, settings.speed < np.inf
     for number in range(begin, end):

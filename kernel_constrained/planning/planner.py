@@ -13,12 +13,15 @@ from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.core.trajectory import nearest_time, Trajectory
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.scan import Scan
+from kernel_constrained.perception.unusable import Unusable
 from kernel_constrained.planning.candidates import Candidate, CandidateMaker, GOOD
 from kernel_constrained.planning.config import PlannerConfig, WorkspaceConfig
 from kernel_constrained.planning.grid import distance_grid, DistanceGrid
 from kernel_constrained.planning.maps import OccupancyMap
 from kernel_constrained.planning.memory import PointMemory
+from kernel_constrained.planning.motion import Advance
 from kernel_constrained.planning.obstacles import Obstacles
+from kernel_constrained.planning.polyline import arc_lengths
 from kernel_constrained.planning.reference import Reference
 from kernel_constrained.planning.risk import Risk, sampled_risk
 from kernel_constrained.planning.scene import box_of, NO_GRID, Scene
@@ -43,6 +46,8 @@ REASONS = (
 
 # Share of a path's time ahead in which the robot is looked for on it, and times looked at.
 LOOK_AHEAD, LOOKS = 0.25, 24
+# Distance from its path at which the robot counts as on it, metres: rounding.
+ON_PATH = 1e-3
 # Standard deviations of the pose by which end points are kept clear of in addition.
 POSE_COVERAGE = 2.0
 NO_POINTS, NO_DEVIATION = np.empty((2, 0)), np.empty(0)
@@ -158,6 +163,7 @@ class Planner:
         """Forget the path and what was seen."""
         memory = self.config.memory
         self._memory = PointMemory(memory.voxel, memory.radius, memory.min_hits)
+        self._advance = Advance(self.config.moving.lookahead, self.config.moving.fastest)
         self._last: Candidate | None = None
 
     def set_map(self, map_: OccupancyMap | None) -> None:
@@ -197,16 +203,18 @@ class Planner:
         if self.reference is None:
             return Plan(stamp, NO_GOAL, view=view)
         robot = np.array([pose.x, pose.y, pose.z][: self.reference.dimensions])
+        if not math.isfinite(robot.sum()):
+            raise Unusable('non-finite pose', f'position {robot}')
         scene = self._scene(view, robot)
         ahead = self.reference.ahead(robot)
         trouble = self._trouble(scene, ahead)
         if trouble is not None:
             return Plan(stamp, *trouble, scene=scene, view=view)
-        last = self._followed(robot)
-        kept, seeds = self._still_proven(last, scene), list[Array]()
+        last, distance = self._followed(robot)
+        kept, seeds = self._still_proven(last, distance, scene), list[Array]()
         candidate = kept
         if candidate is None:
-            now = Situation(scene, view, self.reference, ahead, last or self._last)
+            now = Situation(scene, view, self.reference, ahead, last)
             candidate, seeds = self._search.best(now)
         if candidate is None or candidate.level < 0.0:
             trouble = self._why_not(seeds, candidate, robot, ahead[-1])
@@ -254,24 +262,27 @@ class Planner:
     def _scene(self, view: View, robot: Array) -> Scene:
         """Put together what the scan shows, what earlier ones showed, and what is known.
 
+        What comes towards free space is kept clear of where it will be, too.
+
         Where the pose is uncertain, end points count as discs of that uncertainty.
         """
         if self.config.memory.enabled:
             remembered, spread = self._memory.points(), self._memory.deviations()
         else:
             remembered, spread = NO_POINTS, NO_DEVIATION
-        points, radii, deviation = joined(
+        points, radii, deviation, uncertainty = joined(
             view.points, view.deviation, remembered, spread, self._circles,
             self.config.scan.range_deviation,
         )  # fmt: skip
-        return Scene(points, radii, deviation, self._grid, robot, self.config)
+        ahead = self._advance.ahead(view)
+        return Scene(points, radii, deviation, self._grid, robot, self.config, uncertainty, ahead)
 
     def _trouble(self, scene: Scene, ahead: Array) -> tuple[str, str] | None:
         """Say why nothing can be planned at all, if so."""
         robot, goal = scene.robot, ahead[-1]
         low, high = self._box[len(robot)]
         radius = self.config.robot.radius
-        distance = math.dist(goal, robot)
+        distance = float(arc_lengths(ahead)[-1])
         if distance <= self.config.robot.goal_distance:
             return AT_GOAL, f'at {distance:.3g} m from it'
         if scene.robot_is_inside:
@@ -300,26 +311,34 @@ class Planner:
 
     # -- the path of before -----------------------------------------------------------------
 
-    def _still_proven(self, last: Candidate | None, scene: Scene) -> Candidate | None:
-        """Return the path of before as it is, if it is proven still and long enough."""
-        if last is None or last.is_short(SHORT):
-            return None
-        level = self._maker.level(last.trajectory, scene, last.since, last.level)
-        return last.at(last.since, level) if level >= GOOD else None
-
-    def _followed(self, robot: Array) -> Candidate | None:
-        """Return the path of before with the time at which the robot is on it, if it is."""
+    def _followed(self, robot: Array) -> tuple[Candidate | None, float]:
+        """Return the path of before with where the robot is on it, and how far from it."""
         last = self._last
         if last is None:
-            return None
+            return None, math.inf
         t = last.trajectory
         since, distance = nearest_time(
             t.atoms, t.coefficients, t.bandwidth, t.start, t.goal, robot, last.since,
             min(last.since + LOOK_AHEAD, 1.0), LOOKS,
         )  # fmt: skip
-        if distance > self.config.robot.tracking:
+        return last.at(since, last.level), distance
+
+    def _still_proven(
+        self, last: Candidate | None, distance: float, scene: Scene
+    ) -> Candidate | None:
+        """Return the path of before as it is, if it is proven still, and long enough.
+
+        A robot beside it needs a proof of that much more: the margin of the proof is its room.
+        """
+        if (
+            last is None
+            or distance > max(self.config.robot.tracking, ON_PATH)
+            or last.is_short(SHORT)
+        ):
             return None
-        return last.at(since, last.level)
+        level = self._maker.level(last.trajectory, scene, last.since, last.level)
+        near_enough = distance <= max(self._maker.margin(level), ON_PATH)
+        return last.at(last.since, level) if level >= GOOD and near_enough else None
 
     # -- what is published ------------------------------------------------------------------
 
@@ -348,10 +367,14 @@ class Planner:
 
 @compiled_allocating
 def joined(ends, end_deviation, remembered, remembered_deviation, circles, range_deviation):
-    """Put points together; return centres (2, n), radii (n,), and deviation without the pose's."""
+    """Put points together; return centres (2, n), and (n,) radii, deviations, uncertainties.
+
+    The deviation is that of the sensor; the pose's is in the uncertainty.
+    """
     first, second, third = ends.shape[1], remembered.shape[1], circles.shape[1]
     count, both = first + second + third, first + second
-    points, radii, deviation = np.empty((2, count)), np.empty(count), np.zeros(count)
+    points, radii = np.empty((2, count)), np.zeros(count)
+    deviation, uncertainty = np.zeros(count), np.zeros(count)
     for d in range(2):
         points[d, :first] = ends[d]
         points[d, first:both] = remembered[d]
@@ -360,9 +383,9 @@ def joined(ends, end_deviation, remembered, remembered_deviation, circles, range
         total = end_deviation[i] if i < first else remembered_deviation[i - first]
         deviation[i] = min(total, range_deviation)
         rest = total * total - deviation[i] * deviation[i]
-        radii[i] = POSE_COVERAGE * math.sqrt(max(rest, 0.0))
+        uncertainty[i] = POSE_COVERAGE * math.sqrt(max(rest, 0.0))
     radii[both:] = circles[2]
-    return points, radii, deviation
+    return points, radii, deviation, uncertainty
 
 
 @compiled

@@ -24,6 +24,8 @@ Array = npt.NDArray[np.float64]
 STRIDE = 2
 # Weight of squared violations in the augmented Lagrangian, 1/m^2 of energy.
 PENALTY = 3e3
+# By how much of itself, for each unit of attraction, which pulls a path into what is in between.
+SHARE = 0.1
 # What keeps the system regular where neither obstacles nor energy see a weight.
 DAMPING, RIDGE = 1e-6, 1e-7
 # How far a step may move the path, and how far from the path obstacles are looked for, metres.
@@ -66,7 +68,8 @@ def polish(
     minimise(
         result, basis.values[::STRIDE], basis.times[::STRIDE], basis.mean_first,
         energy_of(basis, bending, attraction), attraction * (reference @ basis.closeness), ends[0],
-        ends[1], obstacles, rounds, inner_rounds,
+        ends[1], obstacles,
+        PENALTY * (1.0 + SHARE * attraction), rounds, inner_rounds,
     )  # fmt: skip
     return result
 
@@ -120,7 +123,8 @@ def longest_move(values, step, dimensions):
 
 @compiled_allocating
 def minimise(
-    weights, values, times, mean_first, energy, pull, start, goal, o, rounds, inner_rounds,
+    weights, values, times, mean_first, energy, pull, start, goal, o, penalty, rounds,
+    inner_rounds,
 ):  # fmt: skip
     """Run the augmented Lagrangian method on ``weights``, in place."""
     dimensions, count = weights.shape
@@ -139,11 +143,11 @@ def minimise(
             deepest_along(positions, o, LOOK, flags, near, near_keep, depth, gradient)
             energy_system(weights, mean_first, energy, pull, start, goal, matrix, right)
             for k in range(samples):
-                force = multiplier[k] + PENALTY * depth[k]
+                force = multiplier[k] + penalty * depth[k]
                 if force > 0.0:
                     add_constraint(
                         force / samples,
-                        PENALTY / samples,
+                        penalty / samples,
                         values[k],
                         gradient[k],
                         matrix,
@@ -160,4 +164,4 @@ def minimise(
         positions_along(values, times, weights, start, goal, positions)
         deepest_along(positions, o, LOOK, flags, near, near_keep, depth, gradient)
         for k in range(samples):
-            multiplier[k] = max(0.0, multiplier[k] + PENALTY * depth[k])
+            multiplier[k] = max(0.0, multiplier[k] + penalty * depth[k])

@@ -15,6 +15,8 @@ Array = npt.NDArray[np.float64]
 BACK, AHEAD = 1.0, 3.0
 # Distance from there at which it is looked for all along the reference again, metres.
 LOST = 2.0
+# Coordinates beyond this are a mistake, metres.
+FARTHEST = 1e7
 
 
 class Reference:
@@ -40,6 +42,8 @@ class Reference:
             raise Unusable('reference of wrong dimension', f'{points.shape[1]}, must be 2 or 3')
         if not np.isfinite(points).all():
             raise Unusable('non-finite reference', f'{(~np.isfinite(points)).sum()} coordinates')
+        if np.abs(points).max() > FARTHEST:
+            raise Unusable('reference too far away', f'{np.abs(points).max():g} m from the origin')
         steps = np.diff(points, axis=0)
         moved = np.concatenate([[True], (steps * steps).sum(1) > 1e-12])
         self.points = points[moved]

@@ -20,6 +20,7 @@ Array = npt.NDArray[np.float64]
 YIELD = 2e-3
 # Standard deviations of a range by which noise may put an end point inside the robot's disc.
 NOISE = 3.0
+NOTHING_AHEAD = np.empty((2, 0))
 NO_GRID = DistanceGrid(np.empty((0, 0)), np.zeros(2), 1.0)
 
 
@@ -35,7 +36,9 @@ class Scene:
     points : (2, n)
         Centres of discs, metres.
     radii : (n,)
-        Their radii, the uncertainty of their position included; 0 for the end point of a beam.
+        Their radii, 0 for the end point of a beam.
+    deviation : (n,)
+        Standard deviation of each centre, the pose's apart, metres.
     grid
         Distances to the obstacles of the map.
     deviation : (n,)
@@ -44,19 +47,29 @@ class Scene:
         Where the robot's centre is.
     config
         Of the planner.
+    uncertainty : (n,), optional
+        What is kept from each centre in addition, for the pose is uncertain, metres.
+    ahead : (2, k), optional
+        Where points will be that move; they do not touch the robot now.
     """
 
     def __init__(
         self, points: Array, radii: Array, deviation: Array, grid: DistanceGrid, robot: Array,
-        config: PlannerConfig,
+        config: PlannerConfig, uncertainty: Array | None = None, ahead: Array = NOTHING_AHEAD,
     ) -> None:  # fmt: skip
         self.points, self.radii, self.deviation = points, radii, deviation
         self.grid, self.robot = grid, robot
         self._radius = config.robot.radius
         self._noise = NOISE * config.scan.range_deviation
         self._workspace = config.workspace
-        self._distances = np.empty(points.shape[1])
+        self._reach = radii if uncertainty is None else radii + uncertainty
+        self.ahead = ahead
+        self._distances, self._distances_ahead = (
+            np.empty(points.shape[1]),
+            np.empty(ahead.shape[1]),
+        )
         self._nearest = float(fill_distances(points, radii, robot, self._distances))
+        fill_distances(ahead, np.zeros(ahead.shape[1]), robot, self._distances_ahead)
         self._grid_distance = self._distance_in_grid(robot)
         self._made: dict[float, Obstacles] = {}
 
@@ -68,11 +81,16 @@ class Scene:
 
     def _with_margin(self, margin: float) -> Obstacles:
         wanted = self._radius + margin
-        keep = np.empty_like(self.radii)
-        fill_keep(self.radii, self._distances, wanted, keep)
+        points, keep = self.points, np.empty_like(self.radii)
+        fill_keep(self._reach, self._distances, wanted, keep)
         low, high = self.box
+        if self.ahead.shape[1]:
+            keep_ahead = np.empty(self.ahead.shape[1])
+            fill_keep(np.zeros_like(keep_ahead), self._distances_ahead, wanted, keep_ahead)
+            points = np.concatenate([self.points, self.ahead], axis=1)
+            keep = np.concatenate([keep, keep_ahead])
         return Obstacles(
-            self.points, keep, self.grid.values, self.grid.origin,
+            points, keep, self.grid.values, self.grid.origin,
             self.grid.spacing, max(min(wanted, self._grid_distance - YIELD), 0.0), low, high,
         )  # fmt: skip
 
@@ -81,7 +99,7 @@ class Scene:
         """Where the robot's centre may be, (D,) each."""
         low, high = box_of(self._workspace, len(self.robot))
         low, high = low + self._radius, high - self._radius
-        return np.minimum(low, self.robot), np.maximum(high, self.robot)
+        return np.minimum(low, self.robot - YIELD), np.maximum(high, self.robot + YIELD)
 
     @property
     def clearance(self) -> float:

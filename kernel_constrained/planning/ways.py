@@ -81,10 +81,11 @@ class WaySearch:
         """
         before, quick = self._line_of_last(now), self._config.trajectory.quick_steps
         made: list[tuple[Array, Candidate]] = []
-        first = self._made(
-            now.ahead if before is None else before, now, 0 if before is None else quick
-        )
-        if first is not None:
+        line, steps = (now.ahead, 0) if before is None else (before, quick)
+        first = self._made(line, now, steps)
+        # Without a path of before the side is open: straight on counts only where it is free, and
+        # not where it happened to be polished past an obstacle.
+        if first is not None and (before is not None or first[1].learned.proven):
             made.append(first)
             if first[1].level >= GOOD and not self._has_grown(first[1], now):
                 return first[1], [first[0]]
@@ -211,11 +212,11 @@ class WaySearch:
         return np.asarray(now.ahead[-1])
 
     def _window(self, scene: Scene, line: Array, share: float) -> tuple[Array, Array]:
-        """Return the rectangle to search in, (2,) each: around a line, and all of the map."""
+        """Return the rectangle to search in, (2,) each: around a line, at last all of the map."""
         around = share * self._config.seed.window
         low, high = line[:, :2].min(0) - around, line[:, :2].max(0) + around
         grid = scene.grid
-        if grid.values.size:
+        if grid.values.size and share == WINDOWS[-1]:
             shape = np.array(grid.values.shape) - 1
             low = np.minimum(low, grid.origin)
             high = np.maximum(high, grid.origin + shape * grid.spacing)

@@ -34,6 +34,7 @@ from kernel_constrained.planning.worlds import World
 QUICK = 20  # worlds of a kind
 CLEAR = 1e-3  # clearance from which a path counts as free, metres
 ASIDE = 0.0, 2.0, -2.0, 4.0, -4.0  # of the lines that are learned from, metres
+NARROW = 0.0, 0.01  # margins that finished paths keep, metres
 STEPS = 8, 32  # of the learner, after which its paths are looked at
 BUDGET = 1e-3  # by which paths are compressed, metres
 REPEATS = 20  # of each proof that is timed
@@ -79,7 +80,7 @@ def from_seeds(world: World) -> Iterator[tuple[str, Trajectory]]:
     for way in islice(ways(world, scene), 2):
         basis, weights = bases_of(world, way)
         yield 'fitted', basis.trajectory(weights, *ends)
-        for margin in 0.0, 2e-3:
+        for margin in NARROW:
             polished = polish(
                 weights, np.zeros_like(weights), basis, ends, scene.obstacles(margin),
                 settings.bending, 0.0, settings.rounds, settings.inner_rounds,

@@ -55,9 +55,7 @@ def scene_of(world):
     """Return what is to be kept clear of in a world whose discs are known."""
     centres = np.ascontiguousarray(world.circles[:, :2].T)
     radii = np.ascontiguousarray(world.circles[:, 2])
-    return Scene(
-        centres, radii, np.zeros(len(radii)), NO_GRID, world.start, parts_of(world)[0]
-    )
+    return Scene(centres, radii, np.zeros(len(radii)), NO_GRID, world.start, parts_of(world)[0])
 
 
 def ways(world, scene, count=1):

@@ -218,7 +218,7 @@ def ipopt_problem(objective, waypoints, discs):
     return casadi.nlpsol('solver', 'ipopt', problem, IPOPT)
 
 
-def ipopt(objective, world, polyline=None, waypoints=WAYPOINTS):
+def ipopt(objective, world, polyline=None, waypoints=WAYPOINTS, margin=MARGIN):
     """Minimise ``objective`` of a path's waypoints from ``polyline``, by default the seed's."""
     polyline = seed(world) if polyline is None else polyline
     if polyline is None:
@@ -227,7 +227,7 @@ def ipopt(objective, world, polyline=None, waypoints=WAYPOINTS):
     low[0] = high[0] = world.start
     low[-1] = high[-1] = world.goal
     reference = resampled(np.stack([world.start, world.goal]), waypoints)
-    obstacles = world.circles + np.array([0.0, 0.0, world.radius + MARGIN])
+    obstacles = world.circles + np.array([0.0, 0.0, world.radius + margin])
     solution = ipopt_problem(objective, waypoints, len(obstacles))(
         x0=resampled(polyline, waypoints).ravel(), lbx=low.ravel(), ubx=high.ravel(),
         p=np.concatenate([reference.ravel(), obstacles.ravel()]), lbg=0.0, ubg=np.inf,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_constrained.core.chance import (
@@ -34,12 +34,14 @@ def bound(surrogate, g, tolerance, scales=SCALES):
         return scales * (phi(surrogate, g / scales).mean(0) - tolerance)
 
 
+@settings(deadline=None)
 @given(surrogates, st.floats(-20.0, STEEPEST))
 def test_surrogate_is_what_the_paper_has(surrogate, z):
     value, _ = surrogate_value(surrogate == 'exp', z)
     assert value == pytest.approx(phi(surrogate, z))
 
 
+@settings(deadline=None)
 @given(surrogates, st.floats(-20.0, 20.0))
 def test_slope_is_that_of_the_value(surrogate, z):
     step = 1e-6
@@ -52,6 +54,7 @@ def test_slope_is_that_of_the_value(surrogate, z):
         assert slope == pytest.approx((high - low) / (2 * step), rel=1e-4, abs=1e-8)
 
 
+@settings(deadline=None)
 @given(surrogates, st.floats(-20.0, 100.0))
 def test_surrogate_bounds_the_indicator_of_a_collision(surrogate, z):
     value, slope = surrogate_value(surrogate == 'exp', z)
@@ -102,6 +105,7 @@ def test_infimum_per_sample_accepts_even_odds_of_a_collision(surrogate):
     assert per_sample <= shared
 
 
+@settings(deadline=None)
 @given(
     surrogates, st.lists(st.floats(-2.0, 2.0), min_size=1, max_size=40),
     st.sampled_from(TOLERANCES),
@@ -112,6 +116,7 @@ def test_shared_scale_accepts_nothing_beyond_the_tolerance(surrogate, g, toleran
         assert (np.array(g) > 0.0).mean() <= tolerance
 
 
+@settings(deadline=None)
 @given(
     surrogates, st.lists(st.floats(-2.0, 2.0), min_size=1, max_size=40),
     st.sampled_from(TOLERANCES),

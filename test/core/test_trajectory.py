@@ -28,7 +28,7 @@ dimensions_ = st.sampled_from([2, 3])
 
 
 def gaussian(s, t, bandwidth):
-    return np.exp(-np.subtract.outer(s, t) ** 2 / (2.0 * bandwidth**2))
+    return np.exp(-(np.subtract.outer(s, t) ** 2) / (2.0 * bandwidth**2))
 
 
 def conditioned(s, t, bandwidth):
@@ -85,6 +85,7 @@ def test_kernel_is_that_of_the_formula(bandwidth):
     np.testing.assert_allclose(basis.gram, among, atol=1e-12)
 
 
+@settings(deadline=None)
 @given(seeds, bandwidths, dimensions_)
 def test_ends_are_exact(seed, bandwidth, dimensions):
     trajectory = made(seed, bandwidth, dimensions)
@@ -121,7 +122,9 @@ def test_norm_is_the_largest_over_all_directions(dimensions):
     products = weights @ gram @ weights.T
     squared = ((directions @ products) * directions).sum(1)
     assert trajectory.norm**2 >= squared.max() * (1.0 - 1e-9)
-    assert trajectory.norm**2 == pytest.approx(squared.max(), rel=5e-3)
+    # Exact in the plane, a bound in space.
+    most = 1.005 if dimensions == 2 else 3.0**0.5
+    assert trajectory.norm**2 <= most * squared.max()
 
 
 def test_norm_is_zero_for_the_straight_way():
@@ -340,8 +343,9 @@ def test_compression_moves_no_position_by_more_than_the_budget(
     np.testing.assert_allclose(small([0.0, 1.0]), [start, goal], atol=1e-9)
     gram = conditioned(small.atoms[:-2], small.atoms[:-2], bandwidth)
     weights = small.coefficients[:, :-2]
-    exact = np.linalg.eigvalsh(weights @ gram @ weights.T)[-1]
-    assert small.norm == pytest.approx(math.sqrt(max(exact, 0.0)), rel=1e-4, abs=1e-6)
+    exact = math.sqrt(max(np.linalg.eigvalsh(weights @ gram @ weights.T)[-1], 0.0))
+    most = 1.0 if dimensions == 2 else 3.0**0.25
+    assert exact * (1.0 - 1e-4) - 1e-6 <= small.norm <= most * exact * (1.0 + 1e-4) + 1e-6
 
 
 @pytest.mark.parametrize('budget', [1e-3, 1e-2, 0.1])
@@ -365,8 +369,6 @@ def test_compression_is_that_of_naive_komp(budget, dimensions):
 
 def test_straight_way_needs_no_point_at_all():
     basis = basis_of(0.1)
-    small = basis.compressed(
-        np.zeros((2, basis.count)), np.zeros(2), np.array([1.0, 2.0]), 1e-3
-    )
+    small = basis.compressed(np.zeros((2, basis.count)), np.zeros(2), np.array([1.0, 2.0]), 1e-3)
     assert small.model_order == 0
     np.testing.assert_allclose(small(0.5)[0], [0.5, 1.0])

@@ -49,7 +49,7 @@ def judge(proof, trajectory, left, since=0.0, enough=1e-3):
         assert left.min() < enough, f'free by {left.min()} and not proven'
         assert since - 1e-12 <= proof.where <= 1.0
         if proof.where > since:
-            assert left[times < proof.where].min() > 0.0, 'a fault before the first fault'
+            assert left[times < proof.where].min(initial=np.inf) > 0.0, 'a fault before the first fault'
     if proof.status == Status.VIOLATED:
         assert left.min() < 1e-4  # the deepest position may lie between two that are looked at
         fault = times[np.argmax(left < 1e-4)]
@@ -151,6 +151,25 @@ def test_nothing_in_the_way_is_proven_at_once():
     assert prove(trajectory, in_the_open()) == (Status.PROVEN, 1.0, 8)
 
 
+@pytest.mark.parametrize('dimensions', [2, 3])
+def test_nothing_is_proven_of_what_is_no_number(dimensions):
+    trajectory, _ = drawn(np.random.default_rng(5), 0.1, dimensions)
+    obstacles = discs([[50.0], [50.0]], 0.3, dimensions, -100.0, 100.0)
+    assert prove(trajectory, obstacles).status == Status.PROVEN
+    nowhere, wrong = np.full(dimensions, np.nan), trajectory.coefficients.copy()
+    wrong[1, 2] = np.nan
+    for change in (
+        {'start': nowhere}, {'goal': nowhere}, {'coefficients': wrong}, {'norm': np.nan},
+        {'start': nowhere + np.inf},
+    ):  # fmt: skip
+        assert prove(attrs.evolve(trajectory, **change), obstacles).status != Status.PROVEN
+    for change in (
+        {'points': obstacles.points * np.nan}, {'keep': np.array([np.nan])},
+        {'low': nowhere}, {'high': nowhere},
+    ):  # fmt: skip
+        assert prove(trajectory, obstacles._replace(**change)).status != Status.PROVEN
+
+
 # -- maps ---------------------------------------------------------------------------------------
 
 
@@ -246,9 +265,7 @@ def test_no_proof_is_false_and_a_millimetre_suffices(
     ahead = line[:, int(np.ceil(since * (MANY - 1))) :]
     points = np.array([[x], [y]])
     obstacles = discs(points, max(distances(ahead, points)[0] - gap, 0.0), dimensions)
-    judge(
-        prove(trajectory, obstacles, since), trajectory, clearance(line, obstacles), since
-    )
+    judge(prove(trajectory, obstacles, since), trajectory, clearance(line, obstacles), since)
 
 
 @settings(deadline=None, max_examples=25)
@@ -259,9 +276,7 @@ def test_of_a_path_moved_with_its_obstacles_the_same_is_proven(seed, dimensions)
     points, apart = around(rng, line[:, ::100], 4)
     obstacles = discs(points, np.maximum(apart - rng.uniform(-0.01, 0.1), 0.0), dimensions)
     shift = np.round(rng.uniform(-50.0, 50.0, dimensions))
-    moved = attrs.evolve(
-        trajectory, start=trajectory.start + shift, goal=trajectory.goal + shift
-    )
+    moved = attrs.evolve(trajectory, start=trajectory.start + shift, goal=trajectory.goal + shift)
     beside = obstacles._replace(points=points + shift[:2, None])
     assert prove(moved, beside).status == prove(trajectory, obstacles).status
 

@@ -157,6 +157,7 @@ def test_a_scan_whose_pose_comes_too_late_is_not_planned_from():
     assert bench.refused == [('scan', 'scan too old')]
     assert bench.intake.newest_planned is None
     assert bench.intake.newest_scan == BEGIN
+    assert bench.intake.age_on_arrival == 0.0
 
 
 def test_a_scan_that_turns_out_unusable_is_refused_and_the_next_is_planned_from():

@@ -19,7 +19,6 @@ from kernel_constrained.planning.learning import (
     curvature_gradient,
     LARGEST_SCALE,
     Noise,
-    NOISES,
     settings_of,
     SMALLEST_SCALE,
     surrogate_step,
@@ -28,6 +27,7 @@ from kernel_constrained.planning.learning import (
 from kernel_constrained.planning.risk import LAWS
 from kernel_constrained.planning.worlds import random_world
 
+NOISES = 256
 BASIS = basis_of(0.1)
 ACROSS = np.array([-1.0, 1.0]) / np.sqrt(2.0)
 BOWS = (0.0, 2.0, -2.0, 4.0, -4.0)
@@ -99,9 +99,7 @@ def test_steps_are_what_they_are_limited_to_where_there_is_no_way():
     ends = np.array([0.0, 0.0]), np.array([10.0, 0.0])
     for steps in (0, 1, 37):
         weights = np.zeros((2, BASIS.count))
-        learned = learner().learn(
-            weights, np.zeros_like(weights), BASIS, ends, wall, wall, steps
-        )
+        learned = learner().learn(weights, np.zeros_like(weights), BASIS, ends, wall, wall, steps)
         assert (learned.proven, learned.steps) == (False, steps)
         assert steps == 0 or learned.violation > 0.0
         assert np.isfinite(weights).all()
@@ -124,6 +122,16 @@ def test_path_stays_near_the_reference():
     found = BASIS.trajectory(weights, *ends)([0.6, 0.75])
     wanted = BASIS.trajectory(reference, *ends)([0.6, 0.75])
     assert np.abs(found - wanted).max() < 0.25
+
+
+def test_reference_that_is_free_is_what_is_learned():
+    """Nothing pulls it away, and the mean of many times the same is the same."""
+    ends = np.array([0.0, 0.0]), np.array([10.0, 0.0])
+    reference = bow(BASIS, [0.0, 2.0])
+    weights, far = reference.copy(), discs([[5.0], [50.0]], 1.0)
+    noise = Noise(np.zeros(1), np.zeros((NOISES, 2, 1)))
+    learner().learn_under_noise(weights, reference, BASIS, ends, far, noise, 100)
+    np.testing.assert_allclose(weights, reference, atol=1e-9)
 
 
 # -- dual variable and scale --------------------------------------------------------------------

@@ -16,10 +16,15 @@ from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.scan import Scan
 from kernel_constrained.perception.unusable import Unusable
 from kernel_constrained.planning.config import (
+    CertificateConfig,
     LimitConfig,
+    MapConfig,
     ObstacleConfig,
     PlannerConfig,
+    PolishConfig,
+    RobotConfig,
     SeedConfig,
+    SensingConfig,
     WorkspaceConfig,
 )
 from kernel_constrained.planning.maps import OccupancyMap
@@ -30,7 +35,7 @@ from kernel_constrained.planning.worlds import random_world, World
 
 INF, NAN = math.inf, math.nan
 BEAMS, FAR = 360, 3.0
-RADIUS, SLACK = 0.3, 0.05
+RADIUS, PROOF, SLACK = 0.3, RobotConfig().proof_margin, 0.05
 EXACT = Lidar(deviation=0.0)
 BOX = WorkspaceConfig(x_min=0.0, x_max=10.0, y_min=0.0, y_max=10.0)
 # A wall with an end, two metres ahead.
@@ -63,9 +68,7 @@ def map_with(occupied, resolution=0.1, origin=(-1.0, -1.0, 0.0)):
     """Return a map of 8 m x 8 m with occupied rectangles (x, y, x, y in metres)."""
     data = np.zeros((80, 80), dtype=np.int8)
     for rectangle in occupied:
-        left, low, right, high = (
-            round((edge - origin[0]) / resolution) for edge in rectangle
-        )
+        left, low, right, high = (round((edge - origin[0]) / resolution) for edge in rectangle)
         data[low:high, left:right] = 100
     return OccupancyMap(data, resolution, origin)
 
@@ -106,11 +109,10 @@ def assert_sound(plan, robot):
     assert (line >= plan.obstacles.low - 1e-9).all()
     assert (line <= plan.obstacles.high + 1e-9).all()
     x, y = (np.ascontiguousarray(plan.path[:, d]) for d in range(2))
-    radius = RADIUS + 0.05
-    assert seen_horizon(x, y, plan.view, radius, SLACK) == len(x)
+    assert seen_horizon(x, y, plan.view, RADIUS + PROOF, SLACK) == len(x)
     assert plan.horizon == pytest.approx(length_of(plan.path), abs=0.05)
     assert plan.horizon <= plan.length + 1e-9
-    assert 0.0 <= plan.clearance <= 0.05
+    assert 0.0 <= plan.clearance <= PROOF
 
 
 # -- reasons ------------------------------------------------------------------------------------
@@ -229,7 +231,9 @@ def test_empty_scan_is_refused():
     assert ask(of).proven  # and nothing is the worse for it
 
 
-@pytest.mark.parametrize('pose', [(NAN, 0.0, 0.0, 0.0), (0.0, INF, 0.0, 0.0), (0.0, 0.0, 0.0, NAN)])
+@pytest.mark.parametrize(
+    'pose', [(NAN, 0.0, 0.0, 0.0), (0.0, INF, 0.0, 0.0), (0.0, 0.0, 0.0, NAN)]
+)
 def test_pose_that_is_none_is_refused(pose):
     with pytest.raises(Unusable) as refused:
         planner([5.0, 0.0]).plan(1, scan_of(INF), Pose(*pose))
@@ -262,7 +266,7 @@ def test_path_ends_at_the_seen_horizon():
     beyond = rest[1:2]
     assert seen_horizon(
         np.ascontiguousarray(beyond[:, 0]), np.ascontiguousarray(beyond[:, 1]), plan.view,
-        RADIUS + 0.05, SLACK,
+        RADIUS + PROOF, SLACK,
     ) == 0  # fmt: skip
     np.testing.assert_allclose(rest[-1], [6.0, 0.3], atol=1e-9)
     assert length_of(plan.path) + length_of(rest) == pytest.approx(plan.length, rel=0.01)
@@ -313,14 +317,15 @@ def test_reference_through_a_wall_is_left_and_come_back_to():
     np.testing.assert_allclose(plan.trajectory.goal, [12.0, 0.0])
 
 
-def test_reference_that_bends_is_followed_where_it_is_free():
+@pytest.mark.parametrize(('length', 'off'), [(0.3, 0.12), (1.0, 0.4)])
+def test_reference_that_bends_is_followed_but_for_what_is_smoothed(length, off):
     x = np.linspace(0.0, 8.0, 81)
-    of = planner()
+    of = planner(polish=PolishConfig(reference_length=length))
     of.set_reference(np.stack([x, np.sin(0.8 * x)], 1))
     plan = ask(of)
     assert_sound(plan, [0.0, 0.0])
     line = plan.trajectory(np.linspace(0, 1, 1000))
-    assert np.abs(line[:, 1] - np.sin(0.8 * line[:, 0])).max() < 0.3
+    assert np.abs(line[:, 1] - np.sin(0.8 * line[:, 0])).max() < off
 
 
 def test_reference_of_one_point_is_a_goal():
@@ -369,16 +374,17 @@ def test_map_is_kept_clear_of_though_no_beam_meets_it():
 
 
 def test_unknown_cells_block_where_they_are_said_to():
-    from kernel_constrained.planning.config import MapConfig
-
-    data = np.full((80, 80), -1, dtype=np.int8)
+    data = np.zeros((80, 80), dtype=np.int8)
+    data[:, 40:] = -1  # from x = 3 on
     free, blocked = (
         planner([5.0, 0.0], map=MapConfig(unknown=unknown)) for unknown in ('free', 'blocked')
     )
     for of in (free, blocked):
-        of.set_map(OccupancyMap(data, 0.1, (2.0, -4.0, 0.0)))
+        of.set_map(OccupancyMap(data, 0.1, (-1.0, -4.0, 0.0)))
     assert ask(free).proven
     assert_nothing(ask(blocked), 'goal is blocked')
+    blocked.set_goal([2.0, -0.5])
+    assert_sound(ask(blocked), [0.0, 0.0])
 
 
 def test_shorter_side_is_chosen():
@@ -421,7 +427,7 @@ def test_path_in_space_takes_what_the_scan_shows_for_columns():
     plan = ask(of, seen_from(circles=[(2.0, 0.0, 0.3)]), z=1.0)
     assert_sound(plan, [0.0, 0.0, 1.0])
     line = plan.trajectory(np.linspace(0.0, 1.0, 2000))
-    assert np.linalg.norm(line[:, :2] - [2.0, 0.0], axis=1).min() > RADIUS + 0.3
+    assert np.linalg.norm(plan.path[:, :2] - [2.0, 0.0], axis=1).min() > RADIUS + 0.3
     np.testing.assert_allclose(line[-1], [5.0, 0.0, 2.0], atol=1e-9)
     assert np.abs(line[:, 2] - 1.0 - 0.2 * line[:, 0]).max() < 0.3
 
@@ -430,6 +436,62 @@ def test_goal_right_above_is_gone_up_to():
     plan = ask(planner([0.0, 0.0, 2.0]), seen_from(circles=[(1.0, 0.0, 0.65)]), z=0.5)
     assert_sound(plan, [0.0, 0.0, 0.5])
     np.testing.assert_allclose(plan.path[-1], [0.0, 0.0, 2.0], atol=1e-9)
+
+
+# -- probabilities, and what is uncertain -------------------------------------------------------
+
+
+def test_uncertain_pose_keeps_further_away():
+    def least_gap(covariance):
+        of = planner([6.0, 0.0])
+        scan = seen_from(circles=[(2.5, 0.1, 0.4)])
+        plan = of.plan(1, scan, Pose(0.0, 0.0, 0.0, 0.0), covariance)
+        line = plan.trajectory(np.linspace(0.0, 1.0, 2000))
+        return np.linalg.norm(line - [2.5, 0.1], axis=1).min() - 0.4 - RADIUS
+
+    sure, unsure = least_gap(None), least_gap(np.diag([0.01, 0.01, 0.0]))
+    assert 0.0 < sure < 0.3
+    assert unsure > sure + 0.1
+
+
+def test_risk_is_small_with_room_and_large_without():
+    def risk(margin, covariance=None):
+        robot = RobotConfig(margin=margin, proof_margin=margin)
+        of = planner([6.0, 0.0], robot=robot)
+        scan = seen_from(circles=[(1.5, 0.1, 0.4)])
+        plan = of.plan(1, scan, Pose(0.0, 0.0, 0.0, 0.0), covariance)
+        assert plan.proven
+        return of.risk(plan)
+
+    none, little = risk(0.2), risk(0.0)
+    assert none.per_path == pytest.approx(0.01, abs=1e-3)  # 299 draws without a collision
+    assert little.per_path > 0.3
+    assert little.by_time < little.per_path
+
+
+def test_without_a_path_or_draws_there_is_no_risk():
+    of = planner([5.0, 0.0])
+    assert of.risk(ask(of, scan_of(0.1))) is None
+    of = planner([5.0, 0.0], certificate=CertificateConfig(draws=0))
+    assert of.risk(ask(of)) is None
+
+
+def test_what_was_not_seen_is_not_planned_through_where_that_is_asked():
+    blocked = planner([8.0, 0.0], scan=SensingConfig(unseen='blocked'))
+    plan = ask(blocked)
+    assert_sound(plan, [0.0, 0.0])
+    assert plan.length < FAR
+    assert not plan.final
+    assert len(plan.rest) <= 2
+    assert_nothing(ask(planner([8.0, 0.0], scan=SensingConfig(unseen='blocked')), scan_of(NAN)),
+                   'path leaves what was seen')  # fmt: skip
+
+
+def test_warming_up_leaves_the_planner_as_it_is():
+    of = planner([5.0, 0.0])
+    first = ask(of)
+    of.warm_up()
+    assert ask(of).trajectory is first.trajectory
 
 
 # -- from scan to scan --------------------------------------------------------------------------
@@ -529,6 +591,17 @@ def test_plan_says_how_it_was_learned():
 # -- all that may come --------------------------------------------------------------------------
 
 
+def made_ranges(kind, rng, robot, circles):
+    if kind == 'discs':
+        seed = int(rng.integers(1000))
+        return seen_from(*robot, circles=circles, lidar=Lidar(), seed=seed).ranges
+    if kind == 'noise':
+        return rng.uniform(0.0, 4.0, BEAMS)
+    if kind == 'mixed':
+        return rng.choice([NAN, INF, -INF, -1.0, 0.0, 1e30, 2.0, 1.0, 0.5], BEAMS)
+    return np.full(BEAMS, INF)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6), goal=st.tuples(st.floats(-20, 20), st.floats(-20, 20)),
@@ -541,12 +614,7 @@ def test_any_scan_gives_a_sound_plan_or_a_reason(seed, goal, kind, steps, dimens
     of = planner((*goal, 1.0)[:dimensions])
     robot = np.zeros(2)
     for number in range(steps):
-        ranges = {
-            'discs': lambda: seen_from(*robot, circles=circles, lidar=Lidar(), seed=seed).ranges,
-            'noise': lambda: rng.uniform(0.0, 4.0, BEAMS),
-            'mixed': lambda: rng.choice([NAN, INF, -INF, -1.0, 0.0, 1e30, 2.0, 1.0, 0.5], BEAMS),
-            'nothing': lambda: np.full(BEAMS, INF),
-        }[kind]()
+        ranges = made_ranges(kind, rng, robot, circles)
         plan = ask(of, scan_of(ranges), *robot, 0.5, stamp=number)
         assert plan.reason in ('', *REASONS)
         if plan.proven:
@@ -559,20 +627,13 @@ def test_any_scan_gives_a_sound_plan_or_a_reason(seed, goal, kind, steps, dimens
 # -- drives -------------------------------------------------------------------------------------
 
 
-class Follower:
-    """Lets a planner drive along a reference instead of to a goal."""
+class Follower(Planner):
+    """Is driven along a reference, whatever goal it is given."""
 
-    def __init__(self, of, points):
-        self._of, self._points = of, points
-        self.reset, self.plan = of.reset, of.plan
-
-    def __setattr__(self, name, value):
-        setattr(self._of if name == 'mounting' else super(), name, value) if (
-            name == 'mounting'
-        ) else super().__setattr__(name, value)
+    points = np.empty((0, 2))
 
     def set_goal(self, goal):
-        self._of.set_reference(self._points)
+        self.set_reference(self.points)
 
 
 @functools.cache
@@ -596,10 +657,12 @@ def test_proven_paths_are_free_in_truth():
 
 
 def test_reference_through_a_wall_is_driven_round_it():
-    circles = WALL + [1.0, 0.0, 0.0]
+    circles = WALL + np.array([1.0, 0.0, 0.0])
     world = World((0.0, 0.0), (7.0, 0.0), circles=circles)
     reference = np.stack([np.linspace(0.0, 7.0, 29), np.zeros(29)], 1)
-    episode = drive(Follower(planner(), reference), world)
+    of = Follower(PlannerConfig())
+    of.points = reference
+    episode = drive(of, world)
     assert episode.reached
     assert not episode.collided
     assert episode.unproven == 0

@@ -129,7 +129,9 @@ def test_attraction_is_that_of_the_energy(attraction):
     near = BASIS.values.T @ (BASIS.weight[:, None] * BASIS.values)
     hessian = BASIS.speed_energy + BENDING * BASIS.bending_energy + attraction * near
     exact = np.linalg.solve(hessian, attraction * near @ reference.T).T
-    found = polished(reference, in_the_open(), rounds=8, reference=reference, attraction=attraction)
+    found = polished(
+        reference, in_the_open(), rounds=8, reference=reference, attraction=attraction
+    )
     apart = np.abs((found - exact) @ BASIS.values.T).max()
     assert apart < 2e-3
 

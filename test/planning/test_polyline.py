@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_constrained.planning.polyline import (
@@ -41,6 +41,7 @@ def test_positions_are_found_by_length_in_space_too():
     np.testing.assert_allclose(middle, [[1.5, 0.0, 0.0], [3.0, 4.0, 1.0]])
 
 
+@settings(deadline=None)
 @given(seeds, st.integers(2, 50))
 def test_resampled_line_has_its_ends_and_equal_steps(seed, count):
     line = drawn(seed)
@@ -49,9 +50,12 @@ def test_resampled_line_has_its_ends_and_equal_steps(seed, count):
     np.testing.assert_allclose(found[[0, -1]], line[[0, -1]])
     along = [nearest_length(line, arc_lengths(line), position) for position in found]
     assert max(distance for _, distance in along) < 1e-9
-    assert np.linalg.norm(np.diff(found, axis=0), axis=1).max() <= length(line) / (count - 1) + 1e-9
+    assert (
+        np.linalg.norm(np.diff(found, axis=0), axis=1).max() <= length(line) / (count - 1) + 1e-9
+    )
 
 
+@settings(deadline=None)
 @given(seeds, st.floats(0.01, 60.0))
 def test_cut_line_is_its_beginning(seed, wanted):
     line = drawn(seed)
@@ -61,6 +65,7 @@ def test_cut_line_is_its_beginning(seed, wanted):
     np.testing.assert_array_equal(found[:-1], line[: len(found) - 1])
 
 
+@settings(deadline=None)
 @given(seeds)
 def test_nearest_place_is_that_of_many(seed):
     line, rng = drawn(seed), np.random.default_rng(seed)

@@ -48,10 +48,10 @@ def test_robot_on_a_path_that_crosses_itself_is_where_it_came_by():
     eight = np.stack([4.0 * np.sin(angles), 4.0 * np.sin(angles) * np.cos(angles)], 1)
     reference, left = Reference(eight), []
     for i in range(0, len(eight), 4):
-        ahead = reference.ahead(eight[i])
+        ahead = reference.ahead(eight[i] + np.array([0.05, -0.05]))  # nearer to the other branch
         left.append(np.linalg.norm(np.diff(ahead, axis=0), axis=1).sum())
     steps = -np.diff(left)
-    assert steps.min() > 0.0  # never back
+    assert steps.min() > -0.1  # never back
     assert steps.max() < 0.5  # never over to the other branch
 
 

@@ -13,10 +13,13 @@ RADIUS = 0.3
 ORIGIN = np.zeros(2)
 
 
-def scene(points=((), ()), radii=None, grid=NO_GRID, robot=ORIGIN, **config):
+def scene(points=((), ()), radii=None, grid=NO_GRID, at=ORIGIN, **config):
     points = np.array(points, dtype=float).reshape(2, -1)
     radii = np.zeros(points.shape[1]) if radii is None else np.array(radii, dtype=float)
-    return Scene(points, radii, grid, np.array(robot, dtype=float), PlannerConfig(**config))
+    return Scene(
+        points, radii, np.zeros_like(radii), grid, np.array(at, dtype=float),
+        PlannerConfig(**config),
+    )  # fmt: skip
 
 
 def wall_at(x):
@@ -44,7 +47,7 @@ def test_robot_in_the_middle_of_a_disc_leaves_nothing_to_keep():
 
 
 def test_wall_nearer_than_wanted_leaves_the_robot_room_to_begin_in():
-    near = scene(grid=wall_at(0.32), robot=(0.0, 0.0)).obstacles(0.1)
+    near = scene(grid=wall_at(0.32)).obstacles(0.1)
     assert 0.3 < near.grid_keep < 0.32
     assert scene(grid=wall_at(-0.1)).obstacles(0.1).grid_keep == 0.0
 
@@ -75,12 +78,12 @@ def test_disc_is_free_where_it_fits():
 
 def test_box_leaves_room_for_the_disc_and_holds_the_robot():
     workspace = WorkspaceConfig(x_min=-1.0, x_max=5.0, y_min=-2.0, z_max=3.0)
-    low, high = scene(workspace=workspace).box()
+    low, high = scene(workspace=workspace).box
     np.testing.assert_allclose(low, [-0.7, -1.7])
     np.testing.assert_allclose(high, [4.7, np.inf])
-    low, high = scene(workspace=workspace, robot=(-1.5, 0.0)).box()
-    np.testing.assert_allclose(low, [-1.5, -1.7])
-    low, high = scene(workspace=workspace, robot=(0.0, 0.0, 1.0)).box()
+    low, high = scene(workspace=workspace, at=(-1.5, 0.0)).box
+    np.testing.assert_allclose(low, [-1.5, -1.7], atol=0.01)
+    low, high = scene(workspace=workspace, at=(0.0, 0.0, 1.0)).box
     assert len(low) == len(high) == 3
     assert high[2] <= 3.0
 
@@ -92,7 +95,15 @@ def test_workspace_has_as_many_dimensions_as_the_path():
 
 
 def test_robot_configured_is_the_one_that_is_kept_clear():
-    of = scene([[3.0], [0.0]], robot=ORIGIN)
-    large = Scene(of.points, of.radii, NO_GRID, ORIGIN, PlannerConfig(robot=RobotConfig(radius=1)))
+    small, large = (
+        scene([[3.0], [0.0]], **config) for config in ({}, {'robot': RobotConfig(radius=1.0)})
+    )
     assert large.obstacles(0.0).keep[0] == 1.0
-    assert large.clearance == of.clearance - 0.7
+    assert large.clearance == pytest.approx(small.clearance - 0.7)
+    assert large.contact[0] == 1.0
+
+
+@pytest.mark.parametrize('robot', [(-0.9, 0.0), (-0.7, 0.0), (4.9, 0.0)])
+def test_robot_nearer_to_the_edge_than_its_radius_has_room_to_begin_in(robot):
+    low, high = scene(workspace=WorkspaceConfig(x_min=-1.0, x_max=5.0), at=robot).box
+    assert low[0] < robot[0] < high[0]
