@@ -12,13 +12,15 @@ NAME = 'kernel_constrained'
 ROS_WHEELS = [
     'ros-rclpy==9.1.2', 'ros-rmw-fastrtps-cpp==9.3.3', 'ros-diagnostic-msgs', 'ros-geometry-msgs',
     'ros-lifecycle-msgs', 'ros-nav-msgs', 'ros-rosgraph-msgs', 'ros-sensor-msgs', 'ros-std-msgs',
-    'ros-std-srvs',
+    'ros-std-srvs', 'ros-visualization-msgs',
 ]  # fmt: skip
 
 COMMANDS = {
     'filter_node': 'nodes.filter_node',
+    'planner_node': 'nodes.planner_node',
     'replay_node': 'nodes.replay_node',
     'record_node': 'nodes.record_node',
+    'simulate': 'nodes.simulator_node',
     'evaluate': 'offline.evaluate',
     'sweep': 'offline.sweep',
     'convert': 'offline.convert',
@@ -54,7 +56,7 @@ setup(
             'pytest', 'distributed', 'hypothesis', 'cvxpy', 'clarabel', 'ruff', 'mypy',
             'colcon-common-extensions', 'ros-ament-package', 'setuptools>=70.1,<80',
         ],
-        'benchmark': ['scikit-learn', 'river', 'padasip'],
+        'benchmark': ['scikit-learn', 'river', 'padasip', 'ompl>=2', 'casadi'],
     },
     entry_points={
         'console_scripts': [

@@ -10,8 +10,10 @@ import sys
 # Command: (module with main(), what it does).
 COMMANDS = {
     'filter_node': ('nodes.filter_node', 'ROS node: learns and publishes estimates from scans'),
+    'planner_node': ('nodes.planner_node', 'ROS node: plans paths that are proven free'),
     'replay_node': ('nodes.replay_node', 'ROS node: plays bags, robot logs, the LIDAR table'),
     'record_node': ('nodes.record_node', 'ROS node: records topics to a rosbag2 (mcap)'),
+    'simulate': ('nodes.simulator_node', 'ROS node: a robot with a range finder in a made world'),
     'evaluate': ('offline.evaluate', 'run the filter over recordings; prints and writes figures'),
     'sweep': ('offline.sweep', 'many settings over many recordings: which one is best'),
     'convert': ('offline.convert', 'write any recording as a rosbag2'),

@@ -10,14 +10,14 @@ from typing import Any
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
-from rclpy.qos import qos_policy_name_from_kind
+from rclpy.qos import qos_policy_name_from_kind, QoSProfile
 
 from kernel_constrained.configuration import ConfigurationError
-from kernel_constrained.nodes.qos import overridable, SENSOR_DATA
+from kernel_constrained.nodes.qos import overridable
 
 
 class Input:
-    """A subscription with sensor QoS, overridable by parameter.
+    """A subscription, with a QoS that can be overridden by parameter.
 
     Parameters
     ----------
@@ -29,6 +29,8 @@ class Input:
         Class of its messages.
     callback
         Called with each message.
+    profile
+        Its QoS where it is not overridden.
     count_losses
         Whether to; rclpy 9.1's EventsExecutor fails on the callbacks that it takes.
 
@@ -51,7 +53,7 @@ class Input:
 
     def __init__(
         self, node: Node, topic: str, message_type: Any, callback: Callable[[Any], None],
-        count_losses: bool,
+        profile: QoSProfile, count_losses: bool,
     ) -> None:  # fmt: skip
         self.node, self.topic = node, topic
         self.last = time.monotonic()
@@ -62,7 +64,7 @@ class Input:
         events = SubscriptionEventCallbacks(incompatible_qos=self._on_incompatible_qos)
         try:
             self._subscription = node.create_subscription(
-                message_type, topic, self._receive if count_losses else callback, SENSOR_DATA,
+                message_type, topic, self._receive if count_losses else callback, profile,
                 qos_overriding_options=overridable(), event_callbacks=events,
             )  # fmt: skip
         except (RuntimeError, ParameterException) as error:

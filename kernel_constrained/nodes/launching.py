@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the launch files have in common; only they import this module, and with it launch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,14 @@ from launch import (  # type: ignore[attr-defined]  # our folder has its name
 PACKAGE = 'kernel_constrained'
 
 RECORD = {
-    'record': ('false', 'true to record inputs, estimates and figures with `ros2 bag record`'),
+    'record': ('false', 'true to record what goes in and comes out with `ros2 bag record`'),
     'record_to': ('', 'folder to record to; rosbag2 names one by the time where empty'),
 }
+
+ESTIMATES = ('estimate', *(f'filter_node/{name}' for name in FIGURES))
+
+# A robot in a namespace has its transforms there, as those of Nav2 do.
+TRANSFORMS = ('tf', 'tf_static')
 
 MODEL = {'model': ('', 'file to save the learned model to at the end, empty for none')}
 
@@ -82,26 +87,103 @@ def filter_node(parameters: list[Any], go_on: bool = False, **options: Any) -> O
     return OpaqueFunction(function=start)
 
 
+def arguments_on_robot(
+    kind: str, topics: dict[str, tuple[str, str]], **others: tuple[str, str]
+) -> dict[str, tuple[str, str]]:
+    """Return the launch arguments of a node on a robot, each with its default and what it means.
+
+    Parameters
+    ----------
+    kind
+        ``config/KIND.yaml`` and ``config/KIND.rviz`` are the defaults.
+    topics
+        Names of its topics, each with its default and what it means.
+    others
+        What it has beside these.
+    """
+    return {
+        'config': (config_file(f'{kind}.yaml'), f'parameters of the {kind} (a YAML file)'),
+        'namespace': ('', 'namespace of the nodes and of every relative topic'),
+        **topics,
+        **others,
+        'use_sim_time': ('false', 'true to take the time from /clock'),
+        'rviz': ('false', 'true to start RViz (package rviz2)'),
+        'rviz_config': (config_file(f'{kind}.rviz'), 'what RViz shows'),
+        **RECORD,
+    }
+
+
+def options_on_robot(topics: Iterable[str]) -> dict[str, Any]:
+    """Return the options of a ``Node`` whose namespace, clock and topics are launch arguments."""
+    return {
+        'namespace': LaunchConfiguration('namespace'),
+        'remappings': [(name, LaunchConfiguration(name)) for name in topics],
+    }
+
+
+def beside_robot(topics: Sequence[str], outputs: Sequence[str]) -> list[Any]:
+    """Start RViz and a recorder beside a node, where arguments say so.
+
+    Put them before the node: where one is not installed, launch ends there, and leaves what it
+    has started running.
+
+    Parameters
+    ----------
+    topics
+        Those that are launch arguments.
+    outputs
+        Those that are recorded beside them.
+    """
+    options = options_on_robot(topics)
+    options['remappings'] += [(f'/{name}', name) for name in TRANSFORMS]
+    use_sim_time = LaunchConfiguration('use_sim_time')
+
+    def record(context: LaunchContext) -> list[ExecuteProcess]:
+        heard = [LaunchConfiguration(name).perform(context) for name in topics]
+        return recorder(
+            context,
+            [*heard, *TRANSFORMS, *(f'/{name}' for name in TRANSFORMS)],
+            LaunchConfiguration('namespace').perform(context),
+            IfCondition(use_sim_time).evaluate(context),
+            outputs,
+        )
+
+    rviz = Node(
+        package='rviz2',
+        executable='rviz2',
+        arguments=['-d', LaunchConfiguration('rviz_config')],
+        parameters=[{'use_sim_time': use_sim_time}],
+        condition=IfCondition(LaunchConfiguration('rviz')),
+        **options,
+    )
+    return [rviz, OpaqueFunction(function=record)]
+
+
 def recorder(
-    context: LaunchContext, inputs: Sequence[str], namespace: str = '', sim_time: bool = False
+    context: LaunchContext,
+    inputs: Sequence[str],
+    namespace: str = '',
+    sim_time: bool = False,
+    outputs: Sequence[str] = ESTIMATES,
 ) -> list[ExecuteProcess]:
-    """Record what the filter hears and says, where argument ``record`` says so.
+    """Record what a node hears and says, where argument ``record`` says so.
 
     Parameters
     ----------
     context
         Where the launch arguments are.
     inputs
-        Topics beside those of the filter.
+        Topics that it hears.
     namespace
-        That of the filter and of every relative topic.
+        That of the node and of every relative topic.
     sim_time
         Whether the time of receipt is that of /clock.
+    outputs
+        What it says, beside its diagnostics; by default what the filter says.
     """
     if not recording(context):
         return []
-    figures = [f'filter_node/{name}' for name in FIGURES]
-    topics = [*inputs, 'estimate', *figures, '/diagnostics']
+    topics = [*inputs, *outputs, '/diagnostics']
     folder = LaunchConfiguration('record_to').perform(context)
     command = ['ros2', 'bag', 'record', '-s', 'mcap', *(['-o', folder] if folder else [])]
     command += ['--use-sim-time'] if sim_time else []

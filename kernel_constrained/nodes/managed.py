@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import QoSProfile
 from std_msgs.msg import Header
 
 from kernel_constrained.configuration import flatten, from_flat
 from kernel_constrained.nodes.diagnostics import Diagnostics, Level
 from kernel_constrained.nodes.inputs import Input
 from kernel_constrained.nodes.parameters import change_at_runtime, declare
-from kernel_constrained.nodes.qos import ANSWERS
+from kernel_constrained.nodes.qos import ANSWERS, SENSOR_DATA
 from kernel_constrained.perception.unusable import Unusable
 
 
@@ -96,10 +97,13 @@ class ManagedNode(LifecycleNode):
 
     # -- inputs -----------------------------------------------------------------------------
 
-    def listen(self, kind: str, message_type: Any, use: Callable[[Any], None]) -> None:
+    def listen(
+        self, kind: str, message_type: Any, use: Callable[[Any], None],
+        profile: QoSProfile = SENSOR_DATA,
+    ) -> None:  # fmt: skip
         """Subscribe to topic ``kind``; each message goes through :meth:`take` to ``use``."""
         self.inputs[kind] = Input(
-            self, kind, message_type, lambda m: self.take(kind, m, use),
+            self, kind, message_type, lambda m: self.take(kind, m, use), profile,
             count_losses=self.executor_kind != 'events',
         )  # fmt: skip
 

@@ -13,6 +13,11 @@ SENSOR_DATA = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=10, reliability=ReliabilityPolicy.BEST_EFFORT
 )
 
+# The newest of what sensors publish, for what has no use for any before it.
+NEWEST = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST, depth=1, reliability=ReliabilityPolicy.BEST_EFFORT
+)
+
 # Results, and everything replayed: nothing lost while the subscriber keeps up.
 RESULTS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST, depth=10, reliability=ReliabilityPolicy.RELIABLE
@@ -35,6 +40,14 @@ RECORDING = QoSProfile(
 LATCHED = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
     depth=1000,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+
+# The newest of them.
+MAP = QoSProfile(
+    history=HistoryPolicy.KEEP_LAST,
+    depth=1,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )

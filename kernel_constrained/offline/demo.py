@@ -1,9 +1,9 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""Demonstrations: data replayed through the nodes, over DDS, then reported on.
+"""Demonstrations: the nodes at work, over DDS, then reported on.
 
-Replay, filter and recorder are processes of their own; what is reported comes from the recording
-and from the model that the filter saved.
+Replay or simulator, filter or planner, and recorder are processes of their own; what is reported
+comes from the recording and from the model that the filter saved.
 """
 
 import argparse
@@ -11,27 +11,45 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from kernel_constrained.bags import LidarRecording, open_recording, RecordingError
-from kernel_constrained.offline import lidar_report, scan_report
+from kernel_constrained.configuration import from_flat, read_parameter_file
+from kernel_constrained.offline import lidar_report, planner_figure, planner_report, scan_report
 from kernel_constrained.offline.recorded import read_recorded, Recorded
 from kernel_constrained.perception.filter import ScanFilter
+from kernel_constrained.planning.node_config import PlannerNodeConfig
+from kernel_constrained.planning.simulator import SimulatorConfig
 from kernel_constrained.share import share_folder
+
+T = TypeVar('T')
+
+# By default: of splits and shuffles, and of a world with ways on many sides of what is in it.
+SEEDS = {'lidar': 0, 'scans': 0, 'planner': 9}
+
+# Simulated seconds a second that a drive is shown at, where the machine keeps up.
+PLANNER_RATE = 5.0
+
+PLANNER_TOPICS = (
+    'scan', 'pose', 'goal_pose', 'plan', 'planner_node/markers', 'simulate/true_pose',
+    'simulate/clearance', '/diagnostics',
+)  # fmt: skip
 
 
 class DemoError(RuntimeError):
     """A node of the demonstration failed; the message names it and its log."""
 
 
-def node_command(node: str, parameters: Path, settings: dict[str, str]) -> list[str]:
+def node_command(node: str, parameters: Path, settings: Mapping[str, Any]) -> list[str]:
     """Command line that starts a node with a parameter file and single parameters on top."""
     command = [sys.executable, '-m', 'kernel_constrained', node, '--ros-args']
     command += ['--log-level', 'warn', '--params-file', str(parameters)]
     for name, value in settings.items():
-        command += ['-p', f'{name}:={value}']
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        command += ['-p', f'{name}:={text}']
     return command
 
 
@@ -43,12 +61,14 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def running(command: list[str], log: Path, env: dict[str, str]) -> Iterator[None]:
+def running(
+    command: list[str], log: Path, env: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a node beside the body; end it by SIGINT and require that it ended well."""
     with log.open('wb') as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env)
         try:
-            yield
+            yield process
         except BaseException:
             process.kill()
             raise
@@ -57,6 +77,22 @@ def running(command: list[str], log: Path, env: dict[str, str]) -> Iterator[None
             code = process.wait(timeout=60)
     if code != 0:
         raise DemoError(f'{command[3]} ended with code {code}:\n{log.read_text()}')
+
+
+def run_beside(
+    command: list[str], others: Iterable[subprocess.Popen[bytes]], env: dict[str, str]
+) -> int:
+    """Run a node to its end and return its exit code; end it where another one has ended."""
+    process = subprocess.Popen(command, env=env)
+    try:
+        while process.poll() is None:
+            if any(other.poll() is not None for other in others):
+                process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.2)
+    finally:
+        process.kill()
+    return process.wait()
 
 
 def replay_through_nodes(kind: str, output: Path, replay: dict[str, str]) -> Recorded:
@@ -85,10 +121,10 @@ def replay_through_nodes(kind: str, output: Path, replay: dict[str, str]) -> Rec
     print('replaying through filter_node (the first time it is compiled, half a minute) ...',
           flush=True)  # fmt: skip
     with (
-        running(record_command, output / 'record_node.log', env),
-        running(filter_command, output / 'filter_node.log', env),
+        running(record_command, output / 'record_node.log', env) as recorder,
+        running(filter_command, output / 'filter_node.log', env) as filter_,
     ):
-        code = subprocess.run(replay_command, env=env, check=False).returncode
+        code = run_beside(replay_command, (recorder, filter_), env)
         if code != 0:
             log = (output / 'filter_node.log').read_text()
             raise DemoError(f'replay_node ended with code {code}; filter_node said:\n{log}')
@@ -120,26 +156,97 @@ def demo_scans(output: Path, source: str) -> None:
     print(f'figure: {output / "scans.png"}')
 
 
+def configured(cls: type[T], file: Path, settings: Mapping[str, Any]) -> T:
+    """Return the configuration of a node with a parameter file and these settings on top."""
+    return from_flat(cls, {**read_parameter_file(file, 'node'), **settings})
+
+
+def drive_through_nodes(
+    output: Path, simulator: Mapping[str, Any], planner: Mapping[str, Any]
+) -> int:
+    """Let the simulator and the planner drive, and record it; return the simulator's exit code.
+
+    Writes ``recording.mcap`` and the nodes' logs to ``output``. In lockstep: so the drive is the
+    same on every machine, and the recording complete.
+    """
+    recording = output / 'recording.mcap'
+    recording.unlink(missing_ok=True)
+    config, env = share_folder() / 'config', environment()
+    record_command = node_command(
+        'record_node', config / 'record.yaml',
+        {
+            'executor': 'events', 'destination': recording,
+            'topics': f'[{", ".join(PLANNER_TOPICS)}]', 'answer_topic': 'planner_node/processed',
+        },
+    )  # fmt: skip
+    planner_command = node_command('planner_node', config / 'planner.yaml', planner)
+    simulate_command = node_command('simulate', config / 'simulate.yaml', simulator)
+    print('driving with planner_node (the first time it is compiled, a minute or two) ...',
+          flush=True)  # fmt: skip
+    with (
+        running(record_command, output / 'record_node.log', env) as recorder,
+        running(planner_command, output / 'planner_node.log', env) as planner_,
+    ):
+        code = run_beside(simulate_command, (recorder, planner_), env)
+    if code not in (0, 1):  # not 1: what is recorded says what became of the drive
+        raise DemoError(f'simulate ended with code {code}')
+    return code
+
+
+def demo_planner(output: Path, seed: int) -> bool:
+    """Drive through a random world, print what became of it, draw it; return whether it did."""
+    driven = {
+        'world.number': seed, 'seed': seed, 'rate': PLANNER_RATE, 'lockstep': True,
+        'answer_topic': 'record_node/processed', 'subscribers': 2, 'wait_timeout': 600.0,
+        'answer_timeout': 300.0, 'executor': 'events',
+    }  # fmt: skip
+    config = share_folder() / 'config'
+    simulator = configured(SimulatorConfig, config / 'simulate.yaml', driven)
+    world = simulator.build().world
+    (x_min, y_min), (x_max, y_max) = world.bounds.tolist()
+    known = {
+        'workspace.x_min': x_min, 'workspace.x_max': x_max, 'workspace.y_min': y_min,
+        'workspace.y_max': y_max, 'executor': 'events',
+    }  # fmt: skip
+    planner = configured(PlannerNodeConfig, config / 'planner.yaml', known)
+    code = drive_through_nodes(output, driven, {**known, 'use_sim_time': True})
+    drive = planner_report.read_drive(output / 'recording.mcap')
+    outcome = planner_report.judge(drive, world, simulator.goal_tolerance, planner.robot.tracking)
+    print(planner_report.format_table(drive, outcome))
+    margin = planner.robot.proof_margin
+    planner_figure.draw(drive, outcome, world, margin, output / 'planner.png')
+    planner_figure.animate(drive, outcome, world, output / 'planner.gif')
+    print(f'figure: {output / "planner.png"}\nanimation: {output / "planner.gif"}')
+    return code == 0 and outcome.good
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the demonstration that is named."""
     parser = argparse.ArgumentParser(
         prog='python -m kernel_constrained demo',
-        description='Replay data through the nodes, over DDS; print a table, write a figure.',
+        description='Let the nodes work, over DDS; print a table, write figures.',
     )
-    parser.add_argument('data', choices=('lidar', 'scans'))
+    parser.add_argument('data', choices=('lidar', 'scans', 'planner'))
     parser.add_argument('--output', type=Path, default=None, help='folder (default: out/DATA)')
-    parser.add_argument('--seed', type=int, default=0, help='LIDAR: split and shuffles (0)')
+    parser.add_argument(
+        '--seed', type=int, default=None,
+        help='lidar: split and shuffles (default: {lidar}); '
+        'planner: world and noise ({planner})'.format(**SEEDS),
+    )  # fmt: skip
     parser.add_argument(
         '--source', default='killian', help='scans: rosbag2, CARMEN log or g2o file (killian)'
     )
     arguments = parser.parse_args(argv)
+    seed = SEEDS[arguments.data] if arguments.seed is None else arguments.seed
     output = (arguments.output or Path('out') / arguments.data).resolve()
     output.mkdir(parents=True, exist_ok=True)
     try:
         if arguments.data == 'lidar':
-            demo_lidar(output, arguments.seed)
-        else:
+            demo_lidar(output, seed)
+        elif arguments.data == 'scans':
             demo_scans(output, arguments.source)
+        elif not demo_planner(output, seed):
+            return 1
     except (DemoError, RecordingError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 1

@@ -9,7 +9,7 @@ from typing import Any
 from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import Estimate, ScanFilter
 from kernel_constrained.perception.geometry import Mounting, Pose
-from kernel_constrained.perception.messages import pose_of, reading_of, stamp_of
+from kernel_constrained.perception.messages import checked_frame, pose_of, reading_of, stamp_of
 from kernel_constrained.perception.unusable import Unusable
 
 
@@ -97,8 +97,4 @@ class Intake:
 
     def _checked_frame(self, source: str, expected: str, message: Any) -> str:
         """Refuse a message in another frame than is expected, or than the first used was in."""
-        frame: str = message.header.frame_id.lstrip('/')
-        expected = expected.lstrip('/') or self.frames.get(source, frame)
-        if frame != expected:
-            raise Unusable('wrong frame', f'{frame!r} where {expected!r} is expected')
-        return frame
+        return checked_frame(message, expected, self.frames.get(source))

@@ -23,6 +23,7 @@ from ament_index_python.packages import get_package_share_directory  # noqa: E40
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped  # noqa: E402
 from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription  # noqa: E402
 from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
+from nav_msgs.msg import Path as PathMessage  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import LaserScan  # noqa: E402
 from std_msgs.msg import Float64  # noqa: E402
@@ -64,19 +65,45 @@ def scans(tmp_path):
 
 @launch_pytest.fixture
 def robot(tmp_path, monkeypatch):
-    """The filter with topics of our own; in RViz's place a program that notes its arguments."""
-    rviz2 = tmp_path / 'ros' / 'lib' / 'rviz2' / 'rviz2'
-    index = tmp_path / 'ros' / 'share' / 'ament_index' / 'resource_index' / 'packages' / 'rviz2'
-    for path in (rviz2, index):
-        path.parent.mkdir(parents=True)
-        path.touch()
-    rviz2.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\n')
-    rviz2.chmod(0o755)
-    prefixes = [str(tmp_path / 'ros'), os.environ['AMENT_PREFIX_PATH']]
-    monkeypatch.setenv('AMENT_PREFIX_PATH', os.pathsep.join(prefixes))
+    """The filter with topics of our own."""
+    put_in_place_of_rviz(tmp_path, monkeypatch)
     return included(
         'filter.launch.py', namespace='robot', scan='front/scan', pose='/tracker/pose', rviz='true'
     )
+
+
+@launch_pytest.fixture
+def planner(tmp_path, monkeypatch):
+    """The planner with topics of our own."""
+    put_in_place_of_rviz(tmp_path, monkeypatch)
+    put_in_place_of_ros2(tmp_path, monkeypatch, 'exit 1')
+    return included(
+        'planner.launch.py', namespace='robot', scan='front/scan', pose='/tracker/pose',
+        goal_pose='/goal', plan='way', rviz='true', record='true', record_to=f'{tmp_path}/bag',
+    )  # fmt: skip
+
+
+def put_in_place_of_rviz(folder, monkeypatch):
+    """Install as rviz2 a program that notes its arguments."""
+    rviz2 = folder / 'ros' / 'lib' / 'rviz2' / 'rviz2'
+    index = folder / 'ros' / 'share' / 'ament_index' / 'resource_index' / 'packages' / 'rviz2'
+    for path in (rviz2, index):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    rviz2.write_text(f'#!/bin/sh\necho "$@" > {folder}/arguments\n')
+    rviz2.chmod(0o755)
+    prefixes = [str(folder / 'ros'), os.environ['AMENT_PREFIX_PATH']]
+    monkeypatch.setenv('AMENT_PREFIX_PATH', os.pathsep.join(prefixes))
+
+
+def arguments_of_rviz(folder):
+    """Wait for the arguments that RViz was started with; its configuration is a file."""
+    wait_for((folder / 'arguments').exists, 'start of rviz2')
+    wait_for(lambda: (folder / 'arguments').read_text().endswith('\n'), 'arguments')
+    given = (folder / 'arguments').read_text().split()
+    config = Path(given[given.index('-d') + 1])
+    assert config.is_file()
+    return config.name, set(given)
 
 
 @launch_pytest.fixture
@@ -146,7 +173,7 @@ def probe():
         context.try_shutdown()
 
 
-def drive(node, scan_topic, pose_topic):
+def drive(node, scan_topic, pose_topic, advance=0.1):
     """Return a function that publishes the next scan of a robot going forward, and its pose."""
     scans = node.create_publisher(LaserScan, scan_topic, 10)
     poses = node.create_publisher(PoseStamped, pose_topic, 10)
@@ -157,7 +184,7 @@ def drive(node, scan_topic, pose_topic):
 
     def step():
         pose.header.stamp = scan.header.stamp = node.get_clock().now().to_msg()
-        pose.pose.position.x += 0.1
+        pose.pose.position.x += advance
         scan.ranges = [5.0 - pose.pose.position.x % 3.0 + 0.01 * beam for beam in range(60)]
         poses.publish(pose)
         scans.publish(scan)
@@ -208,19 +235,48 @@ def test_filter_estimates_and_learns_in_its_namespace_from_remapped_topics(robot
 
 @pytest.mark.launch(fixture=robot)
 def test_rviz_gets_the_configuration_the_namespace_and_the_topics(robot, tmp_path):
-    wait_for((tmp_path / 'arguments').exists, 'start of rviz2')
-    wait_for(lambda: (tmp_path / 'arguments').read_text().endswith('\n'), 'arguments')
-    given = (tmp_path / 'arguments').read_text().split()
-    config = Path(given[given.index('-d') + 1])
-    assert config.name == 'filter.rviz'
-    assert config.is_file()
+    config, given = arguments_of_rviz(tmp_path)
+    assert config == 'filter.rviz'
     topics = {'scan:=front/scan', 'pose:=/tracker/pose', '/tf:=tf', '/tf_static:=tf_static'}
-    assert {'__ns:=/robot', *topics} <= set(given)
+    assert {'__ns:=/robot', *topics} <= given
 
 
-def test_rviz_is_looked_for_before_the_filter_starts():
+@pytest.mark.launch(fixture=planner)
+def test_planner_plans_in_its_namespace_from_remapped_topics(planner):
+    with probe() as (node, spin):
+        step = drive(node, '/robot/front/scan', '/tracker/pose', advance=0.0)
+        goals = node.create_publisher(PoseStamped, '/goal', 10)
+        goal, plans = PoseStamped(), []
+        goal.header.frame_id, goal.pose.position.x = 'map', 2.0
+        node.create_subscription(PathMessage, '/robot/way', plans.append, 10)
+
+        def step_and_spin():
+            goals.publish(goal)  # again and again: it may not be heard at first
+            step()
+            spin()
+
+        wait_for(lambda: plans, 'path', step_and_spin, limit=600.0)  # it may have to compile
+        assert plans[0].header.frame_id == 'map'
+
+
+@pytest.mark.launch(fixture=planner)
+def test_rviz_and_the_recorder_get_the_topics_of_the_planner(planner, tmp_path):
+    config, given = arguments_of_rviz(tmp_path)
+    assert config == 'planner.rviz'
+    topics = {'scan:=front/scan', 'goal_pose:=/goal', 'plan:=way', '/tf:=tf'}
+    assert {'__ns:=/robot', *topics} <= given
+    options, topics = recorded_arguments(tmp_path)
+    assert options == f'bag record -s mcap -o {tmp_path}/bag'
+    heard = ['/robot/front/scan', '/tracker/pose', '/robot/reference', '/goal', '/robot/map']
+    transforms = ['/robot/tf', '/robot/tf_static', '/tf', '/tf_static']
+    said = ['/robot/way', *transforms, '/robot/planner_node/markers', '/diagnostics']
+    assert topics == [*heard, *said]
+
+
+@pytest.mark.parametrize('name', ['filter', 'planner'])
+def test_rviz_is_looked_for_before_the_node_starts(name):
     """Launch ends where rviz2 is not installed, and leaves what it has started running."""
-    description = source('filter.launch.py').get_launch_description(LaunchContext())
+    description = source(f'{name}.launch.py').get_launch_description(LaunchContext())
     actions = [a for a in description.entities if not isinstance(a, DeclareLaunchArgument)]
     assert actions[0].node_package == 'rviz2'
 
