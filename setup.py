@@ -47,7 +47,7 @@ setup(
     ],
     install_requires=[
         'setuptools', 'attrs>=21.3', 'backports.zstd; python_version < "3.14"', 'joblib>=1.3',
-        'lz4', 'matplotlib', 'numba', 'numpy', 'pyyaml', 'rosbags', 'tqdm',
+        'lz4', 'matplotlib', 'numba', 'numpy', 'pillow', 'pyyaml', 'rosbags', 'scipy', 'tqdm',
     ],
     extras_require={
         'ros': ROS_WHEELS,

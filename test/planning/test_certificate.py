@@ -49,7 +49,9 @@ def judge(proof, trajectory, left, since=0.0, enough=1e-3):
         assert left.min() < enough, f'free by {left.min()} and not proven'
         assert since - 1e-12 <= proof.where <= 1.0
         if proof.where > since:
-            assert left[times < proof.where].min(initial=np.inf) > 0.0, 'a fault before the first fault'
+            assert left[times < proof.where].min(initial=np.inf) > 0.0, (
+                'a fault before the first fault'
+            )
     if proof.status == Status.VIOLATED:
         assert left.min() < 1e-4  # the deepest position may lie between two that are looked at
         fault = times[np.argmax(left < 1e-4)]
