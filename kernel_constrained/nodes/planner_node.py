@@ -26,9 +26,10 @@ from kernel_constrained.nodes.plans import PathMessage
 from kernel_constrained.nodes.qos import MAP, NEWEST, RESULTS
 from kernel_constrained.nodes.running import run
 from kernel_constrained.perception.unusable import Unusable
+from kernel_constrained.planning.config import circles_of
 from kernel_constrained.planning.intake import AGED, Planned, PlannerIntake
 from kernel_constrained.planning.node_config import PlannerNodeConfig
-from kernel_constrained.planning.planner import AT_GOAL, circles_of, NO_GOAL, Plan, Planner
+from kernel_constrained.planning.planner import AT_GOAL, NO_GOAL, Plan, Planner
 
 PURPOSE = 'Plans a path for each range scan and publishes the part of it that is proven free.'
 

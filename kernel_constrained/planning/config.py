@@ -5,6 +5,8 @@
 import math
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from kernel_constrained.configuration import ConfigurationError, group, parameter
 from kernel_constrained.perception.config import MountingConfig
@@ -97,6 +99,22 @@ class MapConfig:
     unknown: str = parameter('free', 'whether cells that are unknown block', choices=UNSEEN)
 
 
+def circles_of(texts: tuple[str, ...]) -> npt.NDArray[np.float64]:
+    """Return circles (3, n) of texts 'x y radius'; raises ConfigurationError."""
+    circles = []
+    for text in texts:
+        try:
+            x, y, radius = (float(word) for word in text.split())
+        except ValueError:
+            x = y = radius = math.nan
+        if not (math.isfinite(x + y + radius) and radius >= 0.0):
+            raise ConfigurationError(
+                f"obstacles.circles must be 'x y radius' in metres (got {text!r})"
+            )
+        circles.append((x, y, radius))
+    return np.array(circles).reshape(-1, 3).T.copy()
+
+
 @attrs.frozen
 class ObstacleConfig:
     """What is known beforehand."""
@@ -104,6 +122,10 @@ class ObstacleConfig:
     circles: tuple[str, ...] = parameter(
         (), "circles to keep clear of, each as 'x y radius' in metres"
     )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no circle."""
+        circles_of(self.circles)
 
 
 @attrs.frozen

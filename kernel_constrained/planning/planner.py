@@ -8,14 +8,13 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.configuration import ConfigurationError
 from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.core.trajectory import nearest_time, Trajectory
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.scan import Scan
 from kernel_constrained.perception.unusable import Unusable
 from kernel_constrained.planning.candidates import Candidate, CandidateMaker, GOOD
-from kernel_constrained.planning.config import PlannerConfig, WorkspaceConfig
+from kernel_constrained.planning.config import circles_of, PlannerConfig, WorkspaceConfig
 from kernel_constrained.planning.grid import distance_grid, DistanceGrid
 from kernel_constrained.planning.maps import OccupancyMap
 from kernel_constrained.planning.memory import PointMemory
@@ -250,11 +249,11 @@ class Planner:
         limits = attrs.evolve(self.config.limits, curvature=10.0)
         other = Planner(attrs.evolve(self.config, limits=limits, workspace=WorkspaceConfig()))
         other.set_goal(np.array([8.0 * self.config.robot.radius + 4.0, 0.1]))
-        ranges = np.where(np.abs(np.linspace(-math.pi, math.pi, 72)) < 0.5, 1.5, np.inf)
+        ranges = np.where(np.abs(np.linspace(-math.pi, math.pi, 72)) < 2.0, 1.5, np.inf)
         scan = Scan(ranges, -math.pi, 2.0 * math.pi / 72, 0.01, 10.0)
         covariance = 1e-6 * np.eye(3)
-        for stamp in range(1, 4):
-            plan = other.plan(stamp, scan, Pose(0.0, 0.0, 0.0, 0.0), covariance)
+        for number in range(1, 4):  # far enough apart to be compared for motion
+            plan = other.plan(number * 600_000_000, scan, Pose(0.0, 0.0, 0.0, 0.0), covariance)
             other.risk(plan)
 
     # -- what is there ----------------------------------------------------------------------
@@ -395,22 +394,6 @@ def lies_within(position, low, high, margin):
     for d in range(position.shape[0]):
         inside &= low[d] + margin <= position[d] <= high[d] - margin
     return inside
-
-
-def circles_of(texts: tuple[str, ...]) -> Array:
-    """Return circles (3, n) of texts 'x y radius'; raises ConfigurationError."""
-    circles = []
-    for text in texts:
-        try:
-            x, y, radius = (float(word) for word in text.split())
-        except ValueError:
-            x = y = radius = math.nan
-        if not (math.isfinite(x + y + radius) and radius >= 0.0):
-            raise ConfigurationError(
-                f"obstacles.circles must be 'x y radius' in metres (got {text!r})"
-            )
-        circles.append((x, y, radius))
-    return np.array(circles).reshape(-1, 3).T.copy()
 
 
 def grid_of(map_: OccupancyMap, config: PlannerConfig) -> DistanceGrid:
