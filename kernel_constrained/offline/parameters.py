@@ -16,12 +16,14 @@ from kernel_constrained.bags.replay import ReplayConfig
 from kernel_constrained.configuration import allowed
 from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.planning.node_config import PlannerNodeConfig
+from kernel_constrained.planning.simulator import SimulatorConfig
 
 NODES = {
     'filter_node': FilterNodeConfig,
     'planner_node': PlannerNodeConfig,
     'replay_node': ReplayConfig,
     'record_node': RecordConfig,
+    'simulate': SimulatorConfig,
 }
 
 HEAD = """# Parameters
