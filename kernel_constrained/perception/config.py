@@ -9,6 +9,7 @@ import attrs
 
 from kernel_constrained.configuration import ConfigurationError, group, parameter
 from kernel_constrained.core import CVaR, Gaussian, Polynomial, PrimalDualLearner
+from kernel_constrained.perception.geometry import Mounting
 
 LEARNER = attrs.fields_dict(PrimalDualLearner)
 BOUND = attrs.fields_dict(CVaR)
@@ -89,6 +90,11 @@ class MountingConfig:
     upside_down: bool = parameter(
         False, 'whether the sensor is rolled over: its bearings run the other way', runtime=True
     )
+
+
+def mounting_of(config: MountingConfig) -> Mounting:
+    """Mounting by its parameters."""
+    return Mounting(config.x, config.y, config.yaw, config.upside_down)
 
 
 @attrs.frozen

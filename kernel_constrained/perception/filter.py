@@ -17,7 +17,7 @@ from kernel_constrained import model_file
 from kernel_constrained.configuration import ConfigurationError, fields, flatten, from_flat
 from kernel_constrained.core import DivergenceError, LossHistory, PrimalDualLearner
 from kernel_constrained.model_file import ModelFileError
-from kernel_constrained.perception.config import FilterConfig, LearnerConfig, MountingConfig
+from kernel_constrained.perception.config import FilterConfig, LearnerConfig, mounting_of
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.inputs import Inputs
 from kernel_constrained.perception.pairing import Pair, Pairing
@@ -423,11 +423,6 @@ class ScanFilter:
         near, support_near = self._recent.errors_near(inputs, self.scaling.scale)
         known = min(support / support_near, 1.0) if support_near > 0.0 else 1.0
         return known * near + (1.0 - known) * self._spread
-
-
-def mounting_of(config: MountingConfig) -> Mounting:
-    """Mounting by its parameters."""
-    return Mounting(config.x, config.y, config.yaw, config.upside_down)
 
 
 def write_filter(path: str | Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:

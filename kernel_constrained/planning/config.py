@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained.configuration import ConfigurationError, group, parameter
+from kernel_constrained.core.chance import SURROGATES
 from kernel_constrained.perception.config import MountingConfig
 
 UNSEEN = ('free', 'blocked')
@@ -166,7 +167,7 @@ class ChanceConfig:
     )  # fmt: skip
     surrogate: str = parameter(
         'cvar', 'convex bound on the probability: CVaR or exponential (Bernstein)',
-        choices=('cvar', 'exp'),
+        choices=SURROGATES,
     )  # fmt: skip
     mode: str = parameter(
         'default', 'the scale as a shared primal variable, or per sample as Eq. (24) of the paper '

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kernel_constrained.perception.config import mounting_of
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.messages import (
     checked_frame,
@@ -132,8 +133,7 @@ class PlannerIntake:
         self.config = self.planner.config = config
         self.pairing.max_jump = config.pose.max_jump
         if moved:
-            m = config.mounting
-            self.planner.mounting = Mounting(m.x, m.y, m.yaw, m.upside_down)
+            self.planner.mounting = mounting_of(config.mounting)
             self.planner.reset()
 
     # -- the moment -------------------------------------------------------------------------

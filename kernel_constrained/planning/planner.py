@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.core.trajectory import nearest_time, Trajectory
-from kernel_constrained.perception.geometry import Mounting, Pose
+from kernel_constrained.perception.config import mounting_of
+from kernel_constrained.perception.geometry import Pose
 from kernel_constrained.perception.scan import Scan
 from kernel_constrained.perception.unusable import Unusable
 from kernel_constrained.planning.candidates import Candidate, CandidateMaker, GOOD
@@ -148,8 +149,7 @@ class Planner:
 
     def __init__(self, config: PlannerConfig) -> None:
         self.config = config
-        m = config.mounting
-        self.mounting = Mounting(m.x, m.y, m.yaw, m.upside_down)
+        self.mounting = mounting_of(config.mounting)
         self.reference: Reference | None = None
         self._maker = CandidateMaker(config)
         self._search = WaySearch(config, self._maker)
@@ -198,7 +198,8 @@ class Planner:
             Where the scan or the pose cannot be used.
         """
         view = view_of(stamp, scan, pose, self.mounting, self.config.scan, covariance)
-        self._memory.update(view)
+        if self.config.memory.enabled:
+            self._memory.update(view)
         if self.reference is None:
             return Plan(stamp, NO_GOAL, view=view)
         robot = np.array([pose.x, pose.y, pose.z][: self.reference.dimensions])
