@@ -162,6 +162,6 @@ class CandidateMaker:
             for stiffness in STIFFNESSES if bounded else STIFFNESSES[:1]:
                 yield polish(
                     weights, reference, basis, ends, wanted, stiffness * settings.bending,
-                    attraction, settings.rounds, settings.inner_rounds,
+                    attraction, settings.rounds,
                 )  # fmt: skip
         yield weights

@@ -239,8 +239,9 @@ class PolishConfig:
     bending: float = parameter(
         1e-3, 'weight of squared second against squared first derivatives', low=0.0
     )
-    rounds: int = parameter(4, 'updates of the multipliers', low=1, high=1000)
-    inner_rounds: int = parameter(2, 'Gauss-Newton steps between them', low=1, high=100)
+    rounds: int = parameter(
+        6, 'times that obstacles are replaced by half-planes at most', low=1, high=1000
+    )
     reference_length: float = parameter(
         0.3, 'length over which a reference path is smoothed; less stays nearer to it', unit='m',
         low=1e-3, high=1e6,

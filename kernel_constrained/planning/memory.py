@@ -83,17 +83,13 @@ class PointMemory:
 
     def points(self) -> Array:
         """Return the mean positions of the voxels that count, shape (2, n)."""
-        return self._rows_of_counting(X, 2)
+        return self.points_and_deviations()[0]
 
-    def deviations(self) -> Array:
-        """Return the mean standard deviation of a hit in each of them, shape (n,), metres."""
-        return self._rows_of_counting(DEVIATION, 1)[0]
-
-    def _rows_of_counting(self, first: int, rows: int) -> Array:
-        """Return rows of the table for the voxels that have hits enough."""
-        out = np.empty((rows, self._count))
-        found = gather(self._voxels, self._count, float(self._min_hits), first, out)
-        return out[:, :found].copy()
+    def points_and_deviations(self) -> tuple[Array, Array]:
+        """Return the same and, shape (n,), the mean standard deviation of their hits, metres."""
+        means, deviation = np.empty((2, self._count)), np.empty(self._count)
+        found = gather(self._voxels, self._count, float(self._min_hits), means, deviation)
+        return means[:, :found].copy(), deviation[:found]
 
     def _reserve(self, room: int) -> None:
         """Move to tables with room for so many voxels."""
@@ -198,13 +194,13 @@ def add_points(
 
 
 @compiled
-def gather(voxels, count, min_hits, first, out):
-    """Fill ``out`` with rows of the table, from ``first`` on; return for how many voxels."""
+def gather(voxels, count, min_hits, means, deviation):
+    """Fill positions and deviations of the voxels with hits enough; return how many there are."""
     found = 0
     for i in range(count):
         if voxels[HITS, i] >= min_hits:
-            for row in range(out.shape[0]):
-                out[row, found] = voxels[first + row, i]
+            means[0, found], means[1, found] = voxels[X, i], voxels[Y, i]
+            deviation[found] = voxels[DEVIATION, i]
             found += 1
     return found
 

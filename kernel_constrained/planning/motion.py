@@ -13,7 +13,7 @@ from collections import deque
 
 import numpy as np
 
-from kernel_constrained.core.compilation import compiled
+from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.planning.sensing import Array, View
 
 TURN = 2.0 * math.pi
@@ -52,17 +52,11 @@ class Advance:
         before = self._views[0]
         if not SHORTEST <= seconds(before, view) <= LONGEST or before.points.shape[1] == 0:
             return np.empty((2, 0))
-        motion = np.zeros_like(view.points)
-        fill_motion(
+        ahead: Array = advancing(
             view.points, view.deviation, before.points, before.origin, before.first_bearing,
-            before.increment, before.ranges, motion,
+            before.increment, before.ranges, seconds(before, view), self._fastest, self._steps,
         )  # fmt: skip
-        velocity = motion / seconds(before, view)
-        speed = np.hypot(*velocity)
-        moving = (speed > 0.0) & (speed <= self._fastest)
-        steps = STEP * np.arange(1, self._steps + 1)
-        ahead = view.points[:, moving, None] + velocity[:, moving, None] * steps
-        return ahead.reshape(2, -1)
+        return ahead
 
 
 def seconds(before: View, after: View) -> float:
@@ -70,9 +64,15 @@ def seconds(before: View, after: View) -> float:
     return (after.stamp - before.stamp) * 1e-9
 
 
-@compiled
-def fill_motion(points, deviation, before, origin, first_bearing, increment, ranges, out):
-    """Fill the way (2, m) to each point from the nearest of before, 0 where it was not free."""
+@compiled_allocating
+def advancing(
+    points, deviation, before, origin, first_bearing, increment, ranges, elapsed, fastest, steps
+):
+    """Return where points (2, m) that have moved will be at so many times, (2, k).
+
+    Those that lie where it was free before count, and that were not there then.
+    """
+    ahead, found = np.empty((2, points.shape[1] * steps)), 0
     for i in range(points.shape[1]):
         aside = DEVIATIONS * math.sqrt(2.0) * deviation[i]
         if not seen_through(
@@ -86,9 +86,15 @@ def fill_motion(points, deviation, before, origin, first_bearing, increment, ran
             squared = dx * dx + dy * dy
             if squared < nearest:
                 nearest, index = squared, j
-        if nearest > aside * aside:
-            out[0, i] = points[0, i] - before[0, index]
-            out[1, i] = points[1, i] - before[1, index]
+        if nearest <= aside * aside or nearest > (fastest * elapsed) ** 2:
+            continue
+        vx = (points[0, i] - before[0, index]) / elapsed
+        vy = (points[1, i] - before[1, index]) / elapsed
+        for step in range(1, steps + 1):
+            ahead[0, found] = points[0, i] + STEP * step * vx
+            ahead[1, found] = points[1, i] + STEP * step * vy
+            found += 1
+    return ahead[:, :found].copy()
 
 
 @compiled

@@ -63,21 +63,37 @@ def in_the_open(dimensions: int = 2) -> Obstacles:
 
 
 @compiled
+def coordinates(points):
+    """Return x, y and z of points (2, n) or (3, n), and 1 where the last counts, 0 in a plane.
+
+    With a number of dimensions that is known only when it runs, no loop over points is vectorised.
+    """
+    plane = points.shape[0]
+    return points[0], points[1], points[plane - 1], plane - 2.0
+
+
+@compiled
 def deepest(position, points, count, keep, o, gradient):
     """Return how deep a position is inside what is kept clear of, and fill the gradient.
 
     Negative outside: minus the distance that is left. Discs are those of ``points[:, :count]``
     with ``keep``; grid and box are those of ``o``.
     """
+    return deepest_facing(position, points, count, keep, o, 0.0, 0.0, 0.0, gradient)
+
+
+@compiled
+def deepest_facing(position, points, count, keep, o, ax, ay, az, gradient):
+    """Do what :func:`deepest` does for what has no gradient along a direction ``ax, ay, az``."""
     plane, dimensions = points.shape[0], position.shape[0]
     depth, index = -NOWHERE, -1
+    x, y, z, high = coordinates(points)
+    px, py, pz = position[0], position[1], position[plane - 1]
     for i in range(count):
-        squared = 0.0
-        for d in range(plane):
-            gap = points[d, i] - position[d]
-            squared += gap * gap
-        inside = keep[i] - math.sqrt(squared)
-        if inside > depth:
+        dx, dy, dz = x[i] - px, y[i] - py, high * (z[i] - pz)
+        inside = keep[i] - math.sqrt(dx * dx + dy * dy + dz * dz)
+        # Not "and": two branches that are hard to foretell cost far more than the sum.
+        if (inside > depth) & (dx * ax + dy * ay + dz * az <= 0.0):
             depth, index = inside, i
     for d in range(dimensions):
         gradient[d] = 0.0
@@ -89,19 +105,20 @@ def deepest(position, points, count, keep, o, gradient):
         distance, dx, dy = interpolated(
             o.grid, o.grid_origin, o.grid_spacing, position[0], position[1]
         )
-        if o.grid_keep - distance > depth:
+        if o.grid_keep - distance > depth and -dx * ax - dy * ay <= 0.0:
             depth = o.grid_keep - distance
             for d in range(dimensions):
                 gradient[d] = 0.0
             gradient[0], gradient[1] = -dx, -dy
     for d in range(dimensions):
-        for side in range(2):
-            inside = o.low[d] - position[d] if side == 0 else position[d] - o.high[d]
-            if inside > depth:
+        along = ax if d == 0 else ay if d == 1 else az
+        for side in range(-1, 2, 2):
+            inside = o.low[d] - position[d] if side < 0 else position[d] - o.high[d]
+            if inside > depth and side * along <= 0.0:
                 depth = inside
                 for other in range(dimensions):
                     gradient[other] = 0.0
-                gradient[d] = -1.0 if side == 0 else 1.0
+                gradient[d] = side
     return depth
 
 
@@ -126,22 +143,27 @@ def deepest_along(positions, o, reach, flags, near, near_keep, depth, gradient):
     piece is not looked at, and a depth below ``-reach`` may come out as anything below that.
     ``flags`` (n,) of uint8, ``near`` and ``near_keep`` like the points are scratch.
     """
-    count, plane = positions.shape[0], o.points.shape[0]
-    for first in range(0, count, PIECE):
-        last = min(first + PIECE, count)
-        radius = 0.0
-        middle = positions[(first + last) // 2]
-        for i in range(first, last):
-            squared = 0.0
-            for d in range(plane):
-                squared += (positions[i, d] - middle[d]) ** 2
-            radius = max(radius, squared)
-        radius = math.sqrt(radius) + reach
-        for i in range(o.points.shape[1]):  # no branches: nearly all of the time goes here
-            squared = 0.0
-            for d in range(plane):
-                squared += (o.points[d, i] - middle[d]) ** 2
-            flags[i] = squared < (radius + o.keep[i]) ** 2
-        found = copy_flagged(o.points, o.keep, flags, near, near_keep)
+    for first in range(0, positions.shape[0], PIECE):
+        last = min(first + PIECE, positions.shape[0])
+        found = near_piece(positions, first, last, o, reach, flags, near, near_keep)
         for i in range(first, last):
             depth[i] = deepest(positions[i], near, found, near_keep, o, gradient[i])
+
+
+@compiled
+def near_piece(positions, first, last, o, reach, flags, near, near_keep):
+    """Copy the discs that may be within ``reach`` of a piece of a path; return their number."""
+    plane, squared = o.points.shape[0], 0.0
+    middle = positions[(first + last) // 2]
+    for i in range(first, last):
+        gap = 0.0
+        for d in range(plane):
+            gap += (positions[i, d] - middle[d]) ** 2
+        squared = max(squared, gap)
+    radius = math.sqrt(squared) + reach
+    x, y, z, high = coordinates(o.points)
+    mx, my, mz = middle[0], middle[1], middle[plane - 1]
+    for i in range(x.shape[0]):  # no branches: nearly all of the time goes here
+        dx, dy, dz = x[i] - mx, y[i] - my, high * (z[i] - mz)
+        flags[i] = dx * dx + dy * dy + dz * dz < (radius + o.keep[i]) ** 2
+    return copy_flagged(o.points, o.keep, flags, near, near_keep)

@@ -203,7 +203,7 @@ class Planner:
         if self.reference is None:
             return Plan(stamp, NO_GOAL, view=view)
         robot = np.array([pose.x, pose.y, pose.z][: self.reference.dimensions])
-        if not math.isfinite(robot.sum()):
+        if not math.isfinite(robot[-1]):
             raise Unusable('non-finite pose', f'position {robot}')
         scene = self._scene(view, robot)
         ahead = self.reference.ahead(robot)
@@ -253,8 +253,10 @@ class Planner:
         ranges = np.where(np.abs(np.linspace(-math.pi, math.pi, 72)) < 2.0, 1.5, np.inf)
         scan = Scan(ranges, -math.pi, 2.0 * math.pi / 72, 0.01, 10.0)
         covariance = 1e-6 * np.eye(3)
-        for number in range(1, 4):  # far enough apart to be compared for motion
-            plan = other.plan(number * 600_000_000, scan, Pose(0.0, 0.0, 0.0, 0.0), covariance)
+        aside = 0.02 + self.config.robot.tracking
+        for number in range(1, 5):  # far enough apart to be compared for motion
+            pose = Pose(0.0, aside if number == 4 else 0.0, 0.0, 0.0)  # at last beside its path
+            plan = other.plan(number * 600_000_000, scan, pose, covariance)
             other.risk(plan)
 
     # -- what is there ----------------------------------------------------------------------
@@ -267,7 +269,7 @@ class Planner:
         Where the pose is uncertain, end points count as discs of that uncertainty.
         """
         if self.config.memory.enabled:
-            remembered, spread = self._memory.points(), self._memory.deviations()
+            remembered, spread = self._memory.points_and_deviations()
         else:
             remembered, spread = NO_POINTS, NO_DEVIATION
         points, radii, deviation, uncertainty = joined(

@@ -2,21 +2,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths as positions joined by straight pieces."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
+
+from kernel_constrained.core.compilation import compiled
 
 Array = npt.NDArray[np.float64]
 
 
 def arc_lengths(line: Array) -> Array:
     """Distance along a polyline (k, D) from its beginning to each of its positions, (k,)."""
-    steps = np.diff(line, axis=0)
-    return np.concatenate([[0.0], np.cumsum(np.sqrt((steps * steps).sum(1)))])
+    lengths = np.empty(len(line))
+    fill_lengths(np.ascontiguousarray(line, dtype=np.float64), lengths)
+    return lengths
 
 
 def at_lengths(line: Array, lengths: Array, wanted: Array) -> Array:
-    """Positions at distances ``wanted`` (n,) along a polyline with its arc lengths, (n, D)."""
-    return np.stack([np.interp(wanted, lengths, line[:, d]) for d in range(line.shape[1])], 1)
+    """Positions at distances ``wanted`` (n,), ascending, along a polyline with its lengths, (n, D).
+
+    Beyond its ends these are its ends.
+    """
+    positions = np.empty((len(wanted), line.shape[1]))
+    fill_positions(np.ascontiguousarray(line, dtype=np.float64), lengths, wanted, positions)
+    return positions
 
 
 def resampled(line: Array, count: int) -> Array:
@@ -36,13 +46,53 @@ def cut(line: Array, length: float) -> Array:
 
 def nearest_length(line: Array, lengths: Array, position: Array) -> tuple[float, float]:
     """Return where along a polyline it is nearest to a position, and how near, metres."""
-    if len(line) == 1:
-        return 0.0, float(np.linalg.norm(line[0] - position))
-    steps = np.diff(line, axis=0)
-    squared = np.maximum((steps * steps).sum(1), 1e-300)
-    share = np.clip(((position - line[:-1]) * steps).sum(1) / squared, 0.0, 1.0)
-    gaps = line[:-1] + share[:, None] * steps - position
-    distance = (gaps * gaps).sum(1)
-    i = int(distance.argmin())
-    along = lengths[i] + share[i] * (lengths[i + 1] - lengths[i])
-    return float(along), float(np.sqrt(distance[i]))
+    along, distance = nearest_on(np.ascontiguousarray(line, dtype=np.float64), lengths, position)
+    return float(along), float(distance)
+
+
+@compiled
+def nearest_on(line, lengths, position):
+    """Return where along a polyline (k, D) it is nearest to a position, and how near."""
+    along, nearest = 0.0, np.inf
+    for k in range(line.shape[0]):
+        end = min(k + 1, line.shape[0] - 1)
+        product, squared, distance = 0.0, 1e-300, 0.0
+        for d in range(line.shape[1]):
+            step = line[end, d] - line[k, d]
+            product += (position[d] - line[k, d]) * step
+            squared += step * step
+        share = min(max(product / squared, 0.0), 1.0)
+        for d in range(line.shape[1]):
+            gap = line[k, d] + share * (line[end, d] - line[k, d]) - position[d]
+            distance += gap * gap
+        if distance < nearest:
+            nearest, along = distance, lengths[k] + share * (lengths[end] - lengths[k])
+    return along, math.sqrt(nearest)
+
+
+@compiled
+def fill_lengths(line, lengths):
+    """Fill the distances (k,) along a polyline (k, D)."""
+    length = 0.0
+    for k in range(line.shape[0]):
+        squared = 0.0
+        for d in range(line.shape[1]):
+            squared += (line[k, d] - line[max(k - 1, 0), d]) ** 2
+        length += math.sqrt(squared)
+        lengths[k] = length
+
+
+@compiled
+def fill_positions(line, lengths, wanted, positions):
+    """Fill positions (n, D) at ascending distances along a polyline."""
+    after, last = 1, line.shape[0] - 1
+    for i in range(wanted.shape[0]):
+        while after < last and lengths[after] < wanted[i]:
+            after += 1
+        before = max(after - 1, 0)
+        end = min(after, last)
+        gap = lengths[end] - lengths[before]
+        share = (wanted[i] - lengths[before]) / gap if gap > 0.0 else 0.0
+        share = min(max(share, 0.0), 1.0)
+        for d in range(line.shape[1]):
+            positions[i, d] = line[before, d] + share * (line[end, d] - line[before, d])

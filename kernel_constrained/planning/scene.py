@@ -51,6 +51,11 @@ class Scene:
         What is kept from each centre in addition, for the pose is uncertain, metres.
     ahead : (2, k), optional
         Where points will be that move; they do not touch the robot now.
+
+    Attributes
+    ----------
+    box : (2, D)
+        Where the robot's centre may be.
     """
 
     def __init__(
@@ -58,19 +63,19 @@ class Scene:
         config: PlannerConfig, uncertainty: Array | None = None, ahead: Array = NOTHING_AHEAD,
     ) -> None:  # fmt: skip
         self.points, self.radii, self.deviation = points, radii, deviation
-        self.grid, self.robot = grid, robot
+        self.grid, self.robot, self.ahead = grid, robot, ahead
         self._radius = config.robot.radius
         self._noise = NOISE * config.scan.range_deviation
-        self._workspace = config.workspace
-        self._reach = radii if uncertainty is None else radii + uncertainty
-        self.ahead = ahead
-        self._distances, self._distances_ahead = (
-            np.empty(points.shape[1]),
-            np.empty(ahead.shape[1]),
-        )
-        self._nearest = float(fill_distances(points, radii, robot, self._distances))
-        fill_distances(ahead, np.zeros(ahead.shape[1]), robot, self._distances_ahead)
+        reach = radii if uncertainty is None else radii + uncertainty
+        self._centres, self._reach = points, reach
+        if ahead.shape[1]:
+            self._centres = np.concatenate([points, ahead], axis=1)
+            self._reach = np.concatenate([reach, np.zeros(ahead.shape[1])])
+        self._distances = np.empty(len(self._reach))
+        self._nearest = float(fill_distances(self._centres, radii, robot, self._distances))
         self._grid_distance = self._distance_in_grid(robot)
+        self.box = np.empty((2, len(robot)))
+        fill_box(*box_of(config.workspace, len(robot)), self._radius, robot, self.box)
         self._made: dict[float, Obstacles] = {}
 
     def obstacles(self, margin: float) -> Obstacles:
@@ -80,26 +85,12 @@ class Scene:
         return self._made[margin]
 
     def _with_margin(self, margin: float) -> Obstacles:
-        wanted = self._radius + margin
-        points, keep = self.points, np.empty_like(self.radii)
+        wanted, keep = self._radius + margin, np.empty(len(self._reach))
         fill_keep(self._reach, self._distances, wanted, keep)
-        low, high = self.box
-        if self.ahead.shape[1]:
-            keep_ahead = np.empty(self.ahead.shape[1])
-            fill_keep(np.zeros_like(keep_ahead), self._distances_ahead, wanted, keep_ahead)
-            points = np.concatenate([self.points, self.ahead], axis=1)
-            keep = np.concatenate([keep, keep_ahead])
         return Obstacles(
-            points, keep, self.grid.values, self.grid.origin,
-            self.grid.spacing, max(min(wanted, self._grid_distance - YIELD), 0.0), low, high,
+            self._centres, keep, self.grid.values, self.grid.origin, self.grid.spacing,
+            max(min(wanted, self._grid_distance - YIELD), 0.0), self.box[0], self.box[1],
         )  # fmt: skip
-
-    @functools.cached_property
-    def box(self) -> tuple[Array, Array]:
-        """Where the robot's centre may be, (D,) each."""
-        low, high = box_of(self._workspace, len(self.robot))
-        low, high = low + self._radius, high - self._radius
-        return np.minimum(low, self.robot - YIELD), np.maximum(high, self.robot + YIELD)
 
     @property
     def clearance(self) -> float:
@@ -132,12 +123,15 @@ class Scene:
 
 @compiled
 def fill_distances(points, radii, position, distances):
-    """Fill the distances of a position to the centres (2, n); return the least to a disc."""
+    """Fill the distances of a position to centres (2, n); return the least to a disc.
+
+    Centres beyond those that have radii (m,) are of no disc.
+    """
     nearest = np.inf
     for i in range(points.shape[1]):
         dx, dy = points[0, i] - position[0], points[1, i] - position[1]
         distances[i] = math.sqrt(dx * dx + dy * dy)
-    for i in range(points.shape[1]):
+    for i in range(radii.shape[0]):
         nearest = min(nearest, distances[i] - radii[i])
     return nearest
 
@@ -149,6 +143,15 @@ def fill_keep(radii, distances, wanted, keep):
         keep[i] = max(min(radii[i] + wanted, distances[i] - YIELD), 0.0)
 
 
+@compiled
+def fill_box(low, high, radius, robot, box):
+    """Fill where the robot's centre may be (2, D): within the workspace, or where it is."""
+    for d in range(robot.shape[0]):
+        box[0, d] = min(low[d] + radius, robot[d] - YIELD)
+        box[1, d] = max(high[d] - radius, robot[d] + YIELD)
+
+
+@functools.lru_cache(maxsize=16)
 def box_of(workspace: WorkspaceConfig, dimensions: int) -> tuple[Array, Array]:
     """Return lower and upper ends of the workspace, (D,) each."""
     w = workspace

@@ -83,7 +83,7 @@ def from_seeds(world: World) -> Iterator[tuple[str, Trajectory]]:
         for margin in NARROW:
             polished = polish(
                 weights, np.zeros_like(weights), basis, ends, scene.obstacles(margin),
-                settings.bending, 0.0, settings.rounds, settings.inner_rounds,
+                settings.bending, 0.0, settings.rounds,
             )  # fmt: skip
             yield 'polished', basis.compressed(polished, *ends, BUDGET)
 

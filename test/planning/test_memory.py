@@ -102,7 +102,8 @@ def test_deviations_are_means_of_those_of_the_hits_in_the_order_of_the_points():
         view(only([90], 2.05), deviation=0.07),
         min_hits=1,
     )
-    by_point = dict(zip(map(tuple, memory.points().T.round(2)), memory.deviations()))
+    points, deviations = memory.points_and_deviations()
+    by_point = dict(zip(map(tuple, points.T.round(2)), deviations))
     assert by_point == {
         (2.05, 0.0): pytest.approx(0.05),
         (0.0, 2.05): pytest.approx(0.06),

@@ -67,9 +67,9 @@ def optimum(weights, obstacles):
     return found.fun
 
 
-def polished(weights, obstacles, rounds=4, inner=2, reference=None, attraction=0.0):
+def polished(weights, obstacles, rounds=6, reference=None, attraction=0.0):
     reference = np.zeros_like(weights) if reference is None else reference
-    return polish(weights, reference, BASIS, ENDS, obstacles, BENDING, attraction, rounds, inner)
+    return polish(weights, reference, BASIS, ENDS, obstacles, BENDING, attraction, rounds)
 
 
 CASES = {
@@ -86,7 +86,7 @@ def test_energy_is_the_optimum_within_a_thousandth(case):
     obstacles, start = discs(points, keep), bow(BASIS, [0.0, sideways])
     assert left(start.ravel(), obstacles).min() > 0.0
     best = optimum(start, obstacles)
-    found = polished(start, obstacles, rounds=12, inner=3)
+    found = polished(start, obstacles, rounds=20)
     straight = energy(np.zeros_like(start))
     assert energy(found) == pytest.approx(best, rel=1e-3)
     assert energy(found) - straight == pytest.approx(best - straight, rel=0.02)
@@ -98,8 +98,8 @@ def test_energy_is_the_optimum_within_a_thousandth(case):
 def test_polished_path_stays_clear(case):
     points, keep, sideways = CASES[case]
     obstacles, start = discs(points, keep), bow(BASIS, [0.0, sideways])
-    # By default within the 5 cm by which more is learned than is proven.
-    for rounds, enough in ((4, 0.03), (16, 0.015)):
+    # Well within the 6 cm by which more is learned than is proven.
+    for rounds, enough in ((6, 0.01), (20, 0.01)):
         found = polished(start, obstacles, rounds)
         line = BASIS.trajectory(found, *ENDS)(DENSE)
         gaps = np.sqrt(((line[:, :, None] - obstacles.points) ** 2).sum(1)) - obstacles.keep
@@ -140,7 +140,7 @@ def test_more_bending_is_less_curvature():
     obstacles, start = discs([[5.0], [-0.3]], 1.4), bow(BASIS, [0.0, 2.0])
     sharpest = [
         BASIS.trajectory(
-            polish(start, 0.0 * start, BASIS, ENDS, obstacles, bending, 0.0, 8, 2), *ENDS
+            polish(start, 0.0 * start, BASIS, ENDS, obstacles, bending, 0.0, 12), *ENDS
         ).curvature(DENSE).max()
         for bending in (1e-4, 1e-2, 1.0)
     ]  # fmt: skip
@@ -166,7 +166,7 @@ def test_path_in_space_passes_a_ball():
     ends = np.zeros(3), np.array([10.0, 0.0, 0.0])
     start = np.vstack([bow(BASIS, [0.0, 0.5]), bow(BASIS, [0.0, 2.0])[1:]])
     ball = discs([[5.0], [0.0], [0.0]], 1.0, 3)
-    found = polish(start, 0.0 * start, BASIS, ends, ball, BENDING, 0.0, 8, 2)
+    found = polish(start, 0.0 * start, BASIS, ends, ball, BENDING, 0.0, 12)
     line = BASIS.trajectory(found, *ends)(DENSE)
     gaps = np.linalg.norm(line - np.array([5.0, 0.0, 0.0]), axis=1)
     assert gaps.min() == pytest.approx(1.0, abs=5e-3)
