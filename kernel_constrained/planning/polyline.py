@@ -19,6 +19,11 @@ def arc_lengths(line: Array) -> Array:
     return lengths
 
 
+def length_of(line: Array) -> float:
+    """Length of a polyline (k, D), metres."""
+    return float(arc_lengths(line)[-1])
+
+
 def at_lengths(line: Array, lengths: Array, wanted: Array) -> Array:
     """Positions at distances ``wanted`` (n,), ascending, along a polyline with its lengths, (n, D).
 

@@ -14,9 +14,10 @@ from kernel_constrained.planning.config import PlannerConfig
 from kernel_constrained.planning.polyline import arc_lengths, at_lengths, cut, nearest_length
 from kernel_constrained.planning.reference import Reference
 from kernel_constrained.planning.scene import Scene
-from kernel_constrained.planning.seeds import alternatives, same_side
+from kernel_constrained.planning.seeds import alternatives
 from kernel_constrained.planning.seen import seen_horizon
 from kernel_constrained.planning.sensing import View
+from kernel_constrained.planning.sides import same_side
 
 Array = npt.NDArray[np.float64]
 

@@ -22,7 +22,9 @@ from planning_worlds import box
 
 from kernel_constrained.planning.obstacles import Obstacles
 from kernel_constrained.planning.polyline import resampled
-from kernel_constrained.planning.seeds import search_grid, shortcut, shortest
+from kernel_constrained.planning.search import shortest
+from kernel_constrained.planning.search_grid import search_grid
+from kernel_constrained.planning.seeds import shortcut
 from kernel_constrained.planning.worlds import World
 
 MARGIN = 0.05  # beyond the robot's radius, metres

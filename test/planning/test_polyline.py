@@ -11,6 +11,7 @@ from kernel_constrained.planning.polyline import (
     arc_lengths,
     at_lengths,
     cut,
+    length_of,
     nearest_length,
     resampled,
 )
@@ -32,6 +33,7 @@ def length(line):
 def test_lengths_are_those_of_the_pieces():
     np.testing.assert_allclose(arc_lengths(CORNER), [0.0, 3.0, 7.0])
     np.testing.assert_array_equal(arc_lengths(CORNER[:1]), [0.0])
+    assert length_of(CORNER) == 7.0
 
 
 def test_positions_are_found_by_length_in_space_too():

@@ -14,24 +14,12 @@ import pytest
 from kernel_constrained.planning.grid import distance_grid
 from kernel_constrained.planning.maps import load_map
 from kernel_constrained.planning.obstacles import in_the_open
-from kernel_constrained.planning.seeds import (
-    alternatives,
-    by_way_of,
-    detours,
-    EASED,
-    explore,
-    is_free,
-    landmarks,
-    length_of,
-    nearest_reachable,
-    same_side,
-    search_grid,
-    shortcut,
-    shortest,
-    STEP_X,
-    STEP_Y,
-    STRETCH,
-)
+from kernel_constrained.planning.pieces import EASED, is_free
+from kernel_constrained.planning.polyline import length_of
+from kernel_constrained.planning.search import explore, shortest
+from kernel_constrained.planning.search_grid import search_grid, STEP_X, STEP_Y
+from kernel_constrained.planning.seeds import alternatives, by_way_of, detours, shortcut, STRETCH
+from kernel_constrained.planning.sides import landmarks, same_side
 
 SHARED = Path(__file__).parents[3] / 'shared' / 'data'
 LOW, HIGH = np.zeros(2), np.full(2, 10.0)
@@ -360,39 +348,6 @@ def test_a_blocked_start_has_no_path():
     obstacles = discs([[0.6, 0.6]], 0.5)
     grid = search_grid(obstacles, LOW, HIGH, 0.125, 0.0)
     assert shortest(grid, obstacles, START, GOAL).shape == (0, 2)
-    assert nearest_reachable(grid, obstacles, START, GOAL).shape == (0, 2)
-
-
-@pytest.mark.parametrize('seed', range(4))
-def test_a_blocked_goal_is_approached_as_near_as_the_grid_allows(seed):
-    obstacles, goal = random_points(seed), np.array([6.3, 5.2])
-    obstacles = obstacles._replace(
-        points=np.c_[obstacles.points, goal], keep=np.r_[obstacles.keep, 1.0]
-    )
-    grid = search_grid(obstacles, LOW, HIGH, 0.25, 0.02)
-    assert shortest(grid, obstacles, START, goal).shape == (0, 2)
-    path = nearest_reachable(grid, obstacles, START, goal)
-    reached = dijkstra(grid, obstacles, START)
-    nearest = min(math.dist(node(grid, *n), goal) for n in reached)
-    assert math.dist(path[-1], goal) == pytest.approx(nearest, rel=1e-12)
-    end = tuple(np.round((path[-1] - grid.origin) / 0.25).astype(int))
-    assert length_by_steps(path, 0.25) == pytest.approx(reached[end], rel=2e-9)
-
-
-def test_a_goal_that_can_be_reached_is():
-    obstacles = random_world(0)
-    grid = search_grid(obstacles, LOW, HIGH, 0.125, 0.02)
-    np.testing.assert_array_equal(
-        nearest_reachable(grid, obstacles, START, GOAL), shortest(grid, obstacles, START, GOAL)
-    )
-
-
-def test_a_goal_beyond_the_box_is_approached():
-    obstacles = discs(np.empty((0, 2)), 0.3)
-    grid = search_grid(obstacles, LOW, HIGH, 0.5, 0.0)
-    goal = np.array([20.0, 5.0])
-    assert len(shortest(grid, obstacles, START, goal)) == 0
-    np.testing.assert_allclose(nearest_reachable(grid, obstacles, START, goal)[-1], [9.5, 5.0])
 
 
 @pytest.mark.parametrize('bad', [[math.nan, 1.0], [math.inf, 1.0]])
