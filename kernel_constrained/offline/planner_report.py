@@ -13,7 +13,8 @@ import numpy.typing as npt
 from kernel_constrained.bags import decode, decode_input, Message, open_recording, RecordingError
 from kernel_constrained.perception.geometry import Pose
 from kernel_constrained.perception.messages import pose_of, stamp_of
-from kernel_constrained.planning.simulation import farthest_from_path, lengths_along, resampled
+from kernel_constrained.planning.polyline import length_of, resampled
+from kernel_constrained.planning.robot import farthest_from_path
 from kernel_constrained.planning.worlds import World
 
 Array = npt.NDArray[np.float64]
@@ -311,8 +312,7 @@ def kept_share(planned: list[Step]) -> float:
 
 def narrowest(path: Array, world: World) -> float:
     """Return the smallest true clearance along a path (k, 2), metres."""
-    length = lengths_along(path)[-1]
-    places = resampled(path, np.linspace(0.0, length, math.ceil(length / FINE) + 1))
+    places = resampled(path, math.ceil(length_of(path) / FINE) + 1)
     return float(world.clearance(places).min())
 
 

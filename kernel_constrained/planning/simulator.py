@@ -12,8 +12,10 @@ import attrs
 from kernel_constrained.configuration import ConfigurationError, group, parameter
 from kernel_constrained.perception.config import MountingConfig
 from kernel_constrained.perception.geometry import Mounting
+from kernel_constrained.planning.lidar import Lidar
 from kernel_constrained.planning.maps import load_map
-from kernel_constrained.planning.simulation import Lidar, Robot, Simulation
+from kernel_constrained.planning.robot import Robot
+from kernel_constrained.planning.simulation import Simulation
 from kernel_constrained.planning.worlds import (
     crossing_world,
     random_world,

@@ -11,9 +11,10 @@ from truth import along, bow, circles_of, clearance, discs, distances, MANY, tab
 
 from kernel_constrained.core.trajectory import basis_of
 from kernel_constrained.planning.certificate import prove, Status
+from kernel_constrained.planning.exact import distances_to, walls_of
 from kernel_constrained.planning.grid import distance_grid
 from kernel_constrained.planning.obstacles import in_the_open
-from kernel_constrained.planning.worlds import distances_to, random_world, walls_of
+from kernel_constrained.planning.worlds import random_world
 
 BANDWIDTHS = (0.1, 0.2)
 PIECE = 1.0 / 32.0

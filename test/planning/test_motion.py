@@ -7,9 +7,9 @@ import pytest
 
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.planning.config import SensingConfig
+from kernel_constrained.planning.lidar import Lidar
 from kernel_constrained.planning.motion import Advance, STEP
 from kernel_constrained.planning.sensing import view_of
-from kernel_constrained.planning.simulation import Lidar
 from kernel_constrained.planning.worlds import Mover, World
 
 RADIUS = 0.4

@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 
 from kernel_constrained.perception.geometry import Mounting, Pose
-from kernel_constrained.planning.simulation import (
-    drive,
-    farthest_from_path,
-    Lidar,
-    OFF,
-    Robot,
-    Simulation,
-    timed,
-)
+from kernel_constrained.planning.lidar import Lidar
+from kernel_constrained.planning.robot import farthest_from_path, Robot, timed
+from kernel_constrained.planning.simulation import drive, OFF, Simulation
 from kernel_constrained.planning.worlds import Mover, World
 
 EMPTY = np.empty((0, 2))

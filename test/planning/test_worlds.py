@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernel_constrained.planning.exact import cast
 from kernel_constrained.planning.maps import OccupancyMap
 from kernel_constrained.planning.worlds import (
-    cast,
     crossing_world,
     escapable,
     Mover,
