@@ -24,8 +24,14 @@ example-bag: $(OUTPUT)/example_bag
 $(OUTPUT)/example_bag: | $(STAMP) $(KILLIAN)
 	$(BIN)/python -m kernel_constrained convert killian $@
 
-test: lint $(KILLIAN)
-	$(BIN)/python -m pytest test
+# More workers than cores: tests of nodes mostly wait. Each worker computes on one core.
+WORKERS ?= 4
+
+test: compile-planning lint compile-learning $(KILLIAN)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest test --numprocesses $(WORKERS) --dist loadgroup
+
+compile-%: $(STAMP)
+	$(BIN)/python test/compiling.py $*
 
 benchmark: $(PEERS)
 	$(BIN)/python test/benchmark/cost_against_order.py --output $(OUTPUT)/benchmark

@@ -280,7 +280,9 @@ def test_archive_without_a_graph_is_an_error(tmp_path):
         open_recording(tmp_path / 'a.zip')
 
 
-@pytest.mark.parametrize('content', [b'no archive at all', gzip.compress(b'x' * 999)[:-12]])
+@pytest.mark.parametrize(
+    'content', [b'no archive at all', gzip.compress(b'x' * 999)[:-12]], ids=['none', 'cut']
+)
 @pytest.mark.parametrize('name', ['a.zip', 'a.log.gz'])
 def test_damaged_archives_are_an_error_and_not_a_traceback(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
@@ -303,9 +305,9 @@ def test_recorded_carmen_logs(shared_data, name, scans, beams, lowest_code, no_r
 
 
 def test_killian_court(killian):
-    began = time.perf_counter()
+    began = time.process_time()
     recording = open_recording(killian)
-    assert time.perf_counter() - began < 1.5
+    assert time.process_time() - began < 3.0
     check_log(recording, 3873, 180, 51.05, 9642)
     first = next(recording.messages(['pose']))
     assert first.stamp == 1_031_745_824_658_000_000

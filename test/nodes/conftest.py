@@ -1,9 +1,7 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: a DDS domain of its own for each test, a probe in it, and nodes that end with it."""
+"""Fixtures: a probe in the DDS domain of each test, and nodes that end with it."""
 
-import itertools
-import os
 import sys
 from pathlib import Path
 
@@ -13,15 +11,6 @@ pytest.importorskip('rclpy', reason='rclpy is not installed: no node test was ru
 sys.path.insert(0, str(Path(__file__).parent))
 
 from probing import Probe, Process
-
-# Each test has a domain of its own, and so has each pytest process.
-DOMAINS = itertools.cycle(range(20 + os.getpid() % 8 * 10, 30 + os.getpid() % 8 * 10))
-
-
-@pytest.fixture
-def domain():
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    return next(DOMAINS)
 
 
 @pytest.fixture

@@ -163,7 +163,7 @@ def test_rate_offset_duration_and_topics_choose_what_is_played(probe, start):
     begun = time.monotonic()
     probe.wait(lambda: replay.process.poll() is not None, 60, 'the end of the replay')
     assert replay.process.returncode == 0, replay.text
-    assert 0.8 < time.monotonic() - begun < 5.0, '10 s at rate 10, and time to end'
+    assert 0.5 < time.monotonic() - begun < 8.0, '10 s at rate 10, and time to end'
     assert len(ranges) == 100
     assert ranges[0].header.stamp.sec == 6
     assert not poses

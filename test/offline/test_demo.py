@@ -43,6 +43,7 @@ def is_picture(path):
     return path.read_bytes().startswith(b'\x89PNG') and path.stat().st_size > 20_000
 
 
+@pytest.mark.usefixtures('domain')
 @pytest.mark.skipif(shutil.which('make') is None, reason='make is not installed')
 def test_make_demo_prints_the_epochs_and_draws_the_figure(tmp_path):
     output = make('demo', tmp_path)
@@ -60,6 +61,7 @@ def test_make_demo_prints_the_epochs_and_draws_the_figure(tmp_path):
     assert is_picture(tmp_path / 'lidar' / 'lidar.png')
 
 
+@pytest.mark.usefixtures('domain')
 @pytest.mark.skipif(shutil.which('make') is None, reason='make is not installed')
 def test_make_demo_scans_learns_the_motion_of_killian_court(tmp_path):
     try:

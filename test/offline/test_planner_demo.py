@@ -56,6 +56,7 @@ def judged(drive, world=WORLD):
     return judge(drive, world, goal_distance=0.1, tracking=0.05)
 
 
+@pytest.mark.usefixtures('domain')
 @pytest.mark.skipif(shutil.which('make') is None, reason='make is not installed')
 def test_make_demo_planner_drives_to_the_goal_and_draws_it(tmp_path):
     pytest.importorskip('rclpy', reason='rclpy is not installed: the demonstration was not run')
