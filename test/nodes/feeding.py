@@ -7,7 +7,7 @@ import math
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
-from probing import RELIABLE
+from probing import ANSWER, RELIABLE
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from sensor_msgs.msg import LaserScan
@@ -71,7 +71,7 @@ class Watch:
     def values(self):
         return {v.key: v.value for v in self.status.values}
 
-    def wait(self, condition, what='diagnostics', seconds=20.0):
+    def wait(self, condition, what='diagnostics', seconds=ANSWER):
         """Wait for diagnostics of which ``condition(level, message, values)`` holds."""
 
         def holds():
@@ -84,7 +84,7 @@ class Watch:
             raise AssertionError(f'{what}: {self.messages[-1:]}') from error
         self.check_counts()
 
-    def wait_for(self, seconds=20.0, **counts):
+    def wait_for(self, seconds=ANSWER, **counts):
         """Wait until so many messages of a kind were received: ``scan=10, pose=10``."""
         wanted = {f'received: {kind}': str(count) for kind, count in counts.items()}
         self.wait(lambda _, __, values: wanted.items() <= values.items(), str(wanted), seconds)

@@ -21,6 +21,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIG = REPOSITORY / 'config'
 RELIABLE = QoSProfile(depth=1000)
 
+# Seconds: what fails takes that long, and a busy machine may need nearly as long.
+ANSWER, DISCOVERY = 60.0, 180.0
+
 
 class Probe:
     """A node in this process: publishes, subscribes, calls services, and waits with a limit."""
@@ -38,7 +41,7 @@ class Probe:
         self.node.destroy_node()
         self.context.try_shutdown()
 
-    def wait(self, condition, seconds=20.0, what='the condition'):
+    def wait(self, condition, seconds=ANSWER, what='the condition'):
         """Spin until ``condition()`` holds; fail after ``seconds``."""
         end = time.monotonic() + seconds
         while not condition():
@@ -65,9 +68,11 @@ class Probe:
         """Return several, by message type, topic and QoS."""
         made = [self.node.create_publisher(*arguments) for arguments in wanted]
         for publisher in made:
-            self.wait(publisher.get_subscription_count, 60, f'a subscription to {publisher.topic}')
+            self.wait(
+                publisher.get_subscription_count, DISCOVERY, f'a subscription to {publisher.topic}'
+            )
         for subscription in self.node.subscriptions:
-            self.wait(subscription.get_publisher_count, 60, subscription.topic_name)
+            self.wait(subscription.get_publisher_count, DISCOVERY, subscription.topic_name)
         time.sleep(0.5)  # the other side has to find us too
         return made
 
@@ -75,13 +80,13 @@ class Probe:
         """Return a client of a service that is there."""
         if service not in self.clients:
             self.clients[service] = self.node.create_client(kind, service)
-            self.wait(self.clients[service].service_is_ready, 60, f'service {service}')
+            self.wait(self.clients[service].service_is_ready, DISCOVERY, f'service {service}')
             time.sleep(0.5)  # the other side has to find us too, or its answer is lost
         return self.clients[service]
 
     def call(self, kind, service, request=None):
         future = self.client(kind, service).call_async(request or kind.Request())
-        self.wait(future.done, 20, f'an answer of {service}')
+        self.wait(future.done, what=f'an answer of {service}')
         return future.result()
 
 

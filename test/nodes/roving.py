@@ -8,7 +8,7 @@ import numpy as np
 from feeding import stamp
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import OccupancyGrid, Path
-from probing import RELIABLE
+from probing import ANSWER, RELIABLE
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import LaserScan
 
@@ -121,7 +121,7 @@ class Rover:
     def pose_message(self):
         return placed(self.x, self.y, self.yaw, kind=self.kind, covariance=self.covariance)
 
-    def look_until(self, condition, what, seconds=20.0, **arguments):
+    def look_until(self, condition, what, seconds=ANSWER, **arguments):
         def looked():
             self.look(**arguments)
             return condition()
