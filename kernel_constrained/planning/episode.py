@@ -34,7 +34,10 @@ class Episode:
     proven : (m,)
         Smallest true clearance of each path that was said to be proven, as the world was at the
         time of its scan.
-    churn : (j,)
+    deeper : (j,)
+        By how much each of these paths, and each motion along one, touched what was there at its
+        scan more than the robot did already; 0 where it did not.
+    churn : (k,)
         How far the next three metres of a path were from those of the one before.
     cpu : (scans,)
         Thread time of each call of the planner.
@@ -49,6 +52,7 @@ class Episode:
     gap: float
     reasons: tuple[str, ...]
     proven: Array
+    deeper: Array
     churn: Array
     cpu: Array
 

@@ -8,6 +8,7 @@ judged is where the robot's disc truly was, at every few millimetres of its moti
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,7 @@ class Record:
         self.cpu: list[float] = []
         self.reasons: list[str] = []
         self.proven: list[float] = []
+        self.deeper: list[float] = []
         self.churn: list[float] = []
         self.unproven, self.gap = 0, 0.0
         self._before: Array | None = None
@@ -189,8 +191,10 @@ class Record:
             return
         path = simulation.in_truth(plan.path)
         places = resampled(path, math.ceil(length_of(path) / FINE) + 1)
-        world = simulation.world
-        self.proven.append(float(world.clearance(places, simulation.time).min()))
+        clearances = simulation.world.clearance(places, simulation.time)
+        self.proven.append(float(clearances.min()))
+        here = simulation.world.clearance(simulation.position[None], simulation.time)
+        self.deeper.append(depth_beyond(float(here[0]), clearances))
         rest = np.asarray(plan.rest).reshape(-1, np.shape(plan.path)[1])
         whole = np.concatenate((plan.path, rest))[:, :2]
         if self._before is not None:
@@ -204,13 +208,22 @@ class Record:
         else:
             self.gap = max(self.gap, gap)
 
-    def moved(self, places: Array, path: Array, robot: Robot) -> None:
-        """Note a motion, and whether it was along the path (k, 2) from the true pose before."""
-        standing = bool((places == places[0]).all())
-        if not standing and (
-            len(path) < 2 or farthest_from_path(places, path) > robot.reach + 1e-6
-        ):
+    def moved(self, places: Array, path: Array, robot: Robot, clearances: Array) -> None:
+        """Note a motion, and whether it was along the path (k, 2) from the true pose before.
+
+        ``clearances`` are those of where it began and of the places, as the world was then.
+        """
+        if (places == places[0]).all():
+            return
+        if len(path) < 2 or farthest_from_path(places, path) > robot.reach + 1e-6:
             self.unproven += 1
+        else:
+            self.deeper.append(depth_beyond(clearances[0], clearances))
+
+
+def depth_beyond(begun: float, clearances: Array) -> float:
+    """By how much clearances lie below 0 and below the one at the beginning, metres."""
+    return max(min(begun, 0.0) - float(clearances.min()), 0.0)
 
 
 def apart(before: Array, after: Array, travelled: float) -> float:
@@ -237,6 +250,7 @@ def drive(
     goal_tolerance: float = 0.1,
     max_scans: int = 300,
     patience: int = 60,
+    meanwhile: Callable[[Simulation], None] = lambda _: None,
 ) -> Episode:
     """Let a planner drive a robot to the goal of a world, scan by scan.
 
@@ -256,6 +270,8 @@ def drive(
         Scans after which the drive ends.
     patience
         Scans in a row without a path after which it ends.
+    meanwhile
+        Called before each scan: may give the simulation another world.
 
     Returns
     -------
@@ -269,6 +285,8 @@ def drive(
     while not (reached := math.dist(simulation.position, world.goal) <= goal_tolerance):
         if len(record.cpu) >= max_scans or stood >= patience:
             break
+        meanwhile(simulation)
+        here, scanned = simulation.position, simulation.time
         scan, believed = simulation.sense()
         begun = time.thread_time()
         plan = planner.plan(simulation.stamp, scan, believed, robot.covariance)
@@ -277,7 +295,9 @@ def drive(
         path = np.empty((0, 2)) if record.reasons[-1] else np.asarray(plan.path)
         record.taken_up(simulation.follow(path), robot)
         stood = stood + 1 if record.reasons[-1] else 0
-        record.moved(simulation.move(period), simulation.in_truth(path), robot)
+        places = simulation.move(period)
+        seen = simulation.world.clearance(np.vstack((here, places)), scanned)
+        record.moved(places, simulation.in_truth(path), robot, seen)
     return episode(simulation, record, reached)
 
 
@@ -294,6 +314,7 @@ def episode(simulation: Simulation, record: Record, reached: bool) -> Episode:
         gap=record.gap,
         reasons=tuple(record.reasons),
         proven=np.array(record.proven),
+        deeper=np.array(record.deeper),
         churn=np.array(record.churn),
         cpu=np.array(record.cpu),
     )

@@ -25,6 +25,7 @@ from matplotlib.patches import Circle
 from planner_ours import workspace_of
 from planner_peers import environment
 from planning_worlds import SHARED, worlds
+from random_episodes import episodes_planner, fault_of, random_episode, TOLERANCE
 from tqdm import tqdm
 
 from kernel_constrained.perception.geometry import Mounting
@@ -34,9 +35,12 @@ from kernel_constrained.planning.config import (
     RobotConfig,
     SensingConfig,
 )
+from kernel_constrained.planning.episode import Episode
+from kernel_constrained.planning.lidar import Lidar
 from kernel_constrained.planning.maps import load_map
-from kernel_constrained.planning.planner import Planner
-from kernel_constrained.planning.simulation import drive, Episode, Lidar, Robot
+from kernel_constrained.planning.planner import Planner, POSE_COVERAGE
+from kernel_constrained.planning.robot import Robot
+from kernel_constrained.planning.simulation import drive
 from kernel_constrained.planning.worlds import crossing_world, escapable, World, worlds_in_map
 
 MAPS = 'narrow_graph', 'office01add', 'tb3_sandbox'
@@ -45,7 +49,9 @@ SCANS_ONLY = 10  # of these that are driven by scans only, too
 REMEMBERED = 40.0  # distance up to which these remember, metres
 SMALL, MAP_INFLATION = 0.2, 0.3  # radius of the robot in maps; what a grid path keeps there, m
 CROSSINGS = 40  # worlds with moving discs
+RANDOM, EPISODES = 'random episodes', 1000
 QUICK = 4  # drives of a kind
+RISK_EVERY = 10  # scans, of which the bound on the probability of collision is taken
 RANGE = 3.0  # of the range finder, metres
 MAP_SCANS, CROSSING_SCANS = 600, 1000  # after which a drive in a map, or among discs, ends
 SLOW, OFTEN = 0.5, 0.1  # speed of the robot among moving discs, m/s, and seconds between scans
@@ -88,6 +94,30 @@ class Watched(Planner):
         return plan
 
 
+class Stated(NamedTuple):
+    """What the planner states of a path where its pose is uncertain."""
+
+    margin: float  # proven beyond the radius and the inflation, metres
+    inflation: np.ndarray  # of points, for the uncertainty of the pose, metres
+    bound: float  # on the probability that the path touches anything
+
+
+class Stating(Watched):
+    """The planner, noting now and then what it states of its path."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.stated = []
+
+    def plan(self, *arguments):
+        plan = super().plan(*arguments)
+        if plan.proven and len(self.kept) % RISK_EVERY == 1:
+            beyond = plan.obstacles.keep - self.config.robot.radius - plan.clearance
+            bound = self.risk(plan).per_path
+            self.stated.append(Stated(plan.clearance, beyond[beyond > 0.0], bound))
+        return plan
+
+
 class Straight(NamedTuple):
     """What :class:`WaitAndGo` says."""
 
@@ -125,11 +155,11 @@ class WaitAndGo:
         return Straight('waits' if blocked else '', np.stack([here, self._goal]))
 
 
-def planner_of(radius=0.3, world=None, map_=None, **groups):
+def planner_of(radius=0.3, world=None, map_=None, kind=Watched, **groups):
     """Return the planner for a robot, in the square of a world or with a map if there is one."""
     if world is not None:
         groups['workspace'] = workspace_of(world)
-    planner = Watched(
+    planner = kind(
         PlannerConfig(
             robot=RobotConfig(radius=radius), scan=SensingConfig(max_range=RANGE), **groups
         )
@@ -150,7 +180,8 @@ def in_circles(limit):
         Case(kind, worlds(kind, limit), planner_of(world=square))
         for kind in ('base', 'extended', 'fresh')
     ]
-    uncertain = Case('base, pose error', worlds('base', limit), planner_of(world=square), ERROR)
+    stating = planner_of(world=square, kind=Stating)
+    uncertain = Case('base, pose error', worlds('base', limit), stating, ERROR)
     return [*cases, uncertain]
 
 
@@ -264,6 +295,25 @@ def collisions(case, drives):
     )
 
 
+def statements(case, drives):
+    """Return a line on what was stated of paths from uncertain poses, and what became of them."""
+    stated, radius = case.planner.stated, case.planner.config.robot.radius
+    margins, bounds = [s.margin for s in stated], [s.bound for s in stated]
+    inflation = np.concatenate([s.inflation for s in stated])
+    median, p95 = np.percentile(bounds, (50, 95))
+    confidence = case.planner.config.certificate.confidence
+    return (
+        f'{case.name}: proven for a radius of {radius:g} m and a margin of '
+        f'{np.median(margins):.3f} (least {min(margins):.3f}) m, inflated by {POSE_COVERAGE:g} '
+        f'standard deviations of the pose, {np.median(inflation):.3f} (at most '
+        f'{inflation.max():.3f}) m; P(collision) of a path, ranges and poses drawn, at most '
+        f'{median:.4f} (median; p95 {p95:.4f}) at {100 * confidence:g} % confidence each; '
+        f'realised clearance '
+        f'{min(d.episode.clearance for d in drives):.3f} m, '
+        f'{sum(d.episode.collided for d in drives)} of {len(drives)} collided'
+    )
+
+
 def troubles(case, drives):
     """Return a line for each drive that did not go as it should."""
     return [
@@ -276,12 +326,31 @@ def troubles(case, drives):
     ]  # fmt: skip
 
 
+def at_random(count):
+    """Drive episodes at random; return the lines on them."""
+    planner = episodes_planner()
+    episodes = [random_episode(planner, seed) for seed in tqdm(range(count), disable=None)]
+    faults = {seed: fault_of(e) for seed, e in enumerate(episodes)}
+    deeper = np.concatenate([e.deeper for e in episodes])
+    return [
+        f'{RANDOM}: {count}, {sum(len(e.cpu) for e in episodes)} scans, '
+        f'{sum(len(e.proven) for e in episodes)} proven paths; of {len(deeper)} paths and motions '
+        f'along them {(deeper > TOLERANCE).sum()} touch what was there at their scan, by '
+        f'{deeper.max():.4f} m at most; {sum(e.unproven for e in episodes)} motions unproven; '
+        f'moving discs ran into the robot in {sum(e.collided for e in episodes)}, '
+        f'the goal was reached in {sum(e.reached for e in episodes)}',
+        *(f'{RANDOM} {seed}: {fault}' for seed, fault in faults.items() if fault),
+    ]
+
+
 def table(results):
     """Return the lines of the report."""
     moving = [(case, drives) for case, drives in results if case.worlds[0].movers]
+    uncertain = [(case, drives) for case, drives in results if isinstance(case.planner, Stating)]
     failed = [text for case, drives in results for text in troubles(case, drives)]
     return [
         '', COLUMNS, *(line(case, drives) for case, drives in results), '', *EXPLAINED, '',
+        *(statements(case, drives) for case, drives in uncertain),
         *(collisions(case, drives) for case, drives in moving), *failed,
     ]  # fmt: skip
 
@@ -366,17 +435,20 @@ def main():
     limit, only = QUICK if arguments.quick else None, arguments.only or ''
     cases = [*in_circles(limit), *in_maps(limit), *among_movers(limit)]
     cases = [case for case in cases if only in case.name]
-    if not cases:
+    if not cases and only not in RANDOM:
         parser.error(f'there are no drives {only}')
     lines = environment()
+    if only in RANDOM:
+        lines += at_random(limit or EPISODES)
     with tqdm(total=sum(len(case.worlds) for case in cases), disable=None) as progress:
         results = [(case, driven(case, progress)) for case in cases]
-    lines += table(results)
+    lines += table(results) if results else []
     print(*lines, sep='\n')
     (arguments.output / 'planner_closed_loop.txt').write_text('\n'.join(lines) + '\n')
-    draw(results, arguments.output / 'planner_closed_loop.png')
-    draw_times(results, arguments.output / 'planner_times.png')
-    print(f'figures: {arguments.output / "planner_closed_loop.png"} and planner_times.png')
+    if results:
+        draw(results, arguments.output / 'planner_closed_loop.png')
+        draw_times(results, arguments.output / 'planner_times.png')
+        print(f'figures: {arguments.output / "planner_closed_loop.png"} and planner_times.png')
 
 
 if __name__ == '__main__':

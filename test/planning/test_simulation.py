@@ -291,6 +291,28 @@ def test_a_collision_between_two_scans_is_seen_and_its_share_of_time():
     assert episode.collided_at == pytest.approx(2.0 - inside / 2, abs=6e-3)
     assert episode.exposure == pytest.approx(inside / episode.duration, abs=2e-3)
     assert episode.proven.min() == pytest.approx(-0.05, abs=5e-5), 'the claim was false'
+    assert episode.deeper.max() == pytest.approx(0.05, abs=5e-5)
+
+
+def test_a_motion_is_judged_by_the_world_of_its_scan():
+    """What runs into the robot after the scan was not there in it, but is in the next one."""
+    mover = Mover((3.0, 0.0), (-30.0, 0.0), 2.0, 0.4)
+    world = World((0.0, 0.0), (4.0, 0.0), movers=(mover,))
+    path = straight(0.6, 7)
+    episode = drive(
+        Way(path, lambda call: '' if call < 2 else 'blocked'), world, period=0.8, max_scans=2
+    )
+    assert episode.collided
+    assert (episode.deeper == 0.0).all()
+
+
+def test_the_world_may_change_between_scans():
+    def meanwhile(simulation):
+        if simulation.time > 1.1:
+            simulation.world = World((0, 0), (4, 0), circles=[(3.0, 0.6, 0.2)])
+
+    episode = drive(Way(straight()), OPEN, period=0.2, meanwhile=meanwhile)
+    assert episode.clearance == pytest.approx(0.1, abs=1e-4)
 
 
 def test_a_mover_hits_even_a_robot_that_stands():
