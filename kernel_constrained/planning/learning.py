@@ -10,6 +10,7 @@ A trajectory ``f = reference + h`` is learned from random times: it stays near t
 
 import functools
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,12 @@ import numpy.typing as npt
 
 from kernel_constrained.core.chance import per_sample_slopes, surrogate_value
 from kernel_constrained.core.compilation import compiled, compiled_allocating
-from kernel_constrained.core.trajectory import Basis, expand, operator_norm, positions_along
+from kernel_constrained.core.trajectory import Basis, expand, operator_norm
 from kernel_constrained.planning.certificate import proven_from
 from kernel_constrained.planning.config import PlannerConfig
-from kernel_constrained.planning.obstacles import deepest, deepest_along, Obstacles
+from kernel_constrained.planning.obstacles import (
+    deepest, deepest_along, Obstacles, shorter_way_out,
+)  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
@@ -33,6 +36,13 @@ DUAL_START, DUAL_STEP, DUAL_CAP = 1.0, 1.0, 20.0
 SCALE_STEP = 0.05
 # What is learned from does not look further than this beyond what is kept clear, metres.
 LOOK = 2.0
+# Ways out of obstacles, across the path, are looked for as far as this, metres.
+WAY_OUT = 4.0
+# Steps until a proof are longer than those to a mean by this factor: it takes a path that is clear,
+# not the best of these.
+HASTE = 4.0
+# Steps from a start before others have their turn; twice as many, all in all, in each round.
+TURN = 16
 # Random times are drawn once and used in turn.
 JITTERS = 64
 
@@ -133,6 +143,20 @@ def initial_dual(settings: Settings) -> Array:
     return np.array([DUAL_START / settings.tolerance, 0.0, 0.0])
 
 
+def bow(basis: Basis, ends: tuple[Array, Array], aside: float) -> Array:
+    """Return weights (D, m) of half a sine upon the chord, in the plane, metres to its left."""
+    along = ends[1] - ends[0]
+    across = np.zeros_like(along)
+    across[:2] = -along[1], along[0]
+    return np.multiply.outer(aside / max(np.hypot(*across[:2]), 1e-9) * across, sine_of(basis))
+
+
+@functools.lru_cache(maxsize=64)
+def sine_of(basis: Basis) -> Array:
+    """Return weights (m,) of half a sine."""
+    return basis.fit(np.sin(np.pi * basis.times)[:, None])[0]
+
+
 class TrajectoryLearner:
     """Learns weights of a trajectory until it is proven.
 
@@ -146,6 +170,7 @@ class TrajectoryLearner:
 
     def __init__(self, config: PlannerConfig, seed: int = 0) -> None:
         self.settings = settings_of(config)
+        self._hasty = self.settings._replace(step_size=HASTE * self.settings.step_size)
         self._check_every = config.trajectory.check_every
         rng = np.random.default_rng(seed)
         self._jitter = rng.random((JITTERS, config.trajectory.samples))
@@ -171,12 +196,68 @@ class TrajectoryLearner:
         steps
             How many at most; none where it is proven as it is.
         """
-        dual = initial_dual(self.settings)
-        taken, proven, scale, violation = learn_until_proven(
-            steps, self._check_every, weights, reference, tables_of(basis), ends[0], ends[1],
-            obstacles, proof, self.settings, dual, self._jitter,
+        near_to = basis.trajectory(reference, *ends)(basis.times)
+        return self._go_on(
+            self._begun(), steps, weights, reference, near_to, tables_of(basis), ends, obstacles,
+            proof,
         )  # fmt: skip
-        return Learned(proven, taken, dual, scale, violation)
+
+    def learn_from_bows(
+        self, asides: Iterable[float], basis: Basis, ends: tuple[Array, Array],
+        obstacles: Obstacles, proof: Obstacles, steps: int,
+    ) -> tuple[Array, Learned]:  # fmt: skip
+        """Learn from several bows by turns until one of them is proven; near the straight line.
+
+        A few steps tell most starts that lead from those that do not, so that each has a few of
+        them before any has more.
+
+        Parameters
+        ----------
+        asides
+            How far aside of the straight line each bow begins, metres; 0 for the line itself.
+        basis, ends, obstacles, proof
+            As :meth:`learn` takes them.
+        steps
+            How many at most from each.
+
+        Returns
+        -------
+        weights : (D, m)
+            Of the path that is proven, else of the last one.
+        learned
+            What came of that one's steps.
+        """
+        starts = [bow(basis, ends, aside) for aside in asides]
+        if not starts:
+            raise ValueError('asides must not be empty: 0 is the straight line')
+        state = [self._begun() for _ in starts]
+        reference, tables = np.zeros_like(starts[0]), tables_of(basis)
+        near_to = basis.trajectory(reference, *ends)(basis.times)
+        until = 0
+        while until < steps or until == 0:
+            until = min(max(2 * until, TURN), steps)
+            for k, weights in enumerate(starts):
+                state[k] = self._go_on(
+                    state[k], until, weights, reference, near_to, tables, ends, obstacles, proof
+                )
+                if state[k].proven:
+                    return weights, state[k]
+        return starts[-1], state[-1]
+
+    def _begun(self) -> Learned:
+        return Learned(False, 0, initial_dual(self.settings), self.settings.scale, 0.0)
+
+    def _go_on(
+        self, so_far: Learned, until: int, weights: Array, reference: Array, near_to: Array,
+        tables: Tables, ends: tuple[Array, Array], obstacles: Obstacles, proof: Obstacles,
+    ) -> Learned:  # fmt: skip
+        """Take steps on ``weights`` and dual variables, in place, up to so many in all."""
+        taken, proven, scale, violation = learn_until_proven(
+            so_far.steps, until, self._check_every, weights, reference, near_to, tables, ends[0],
+            ends[1], obstacles, proof, self._hasty, so_far.dual_variables, so_far.scale,
+            self._jitter,
+        )  # fmt: skip
+        return Learned(proven, taken, so_far.dual_variables, scale, violation)
 
     def learn_under_noise(
         self, weights: Array, reference: Array, basis: Basis, ends: tuple[Array, Array],
@@ -307,6 +388,7 @@ def take_steps(
     by_velocity, by_acceleration = np.empty(dimensions), np.empty(dimensions)
     near, near_keep = np.empty_like(o.points), np.empty_like(o.keep)
     flags = np.empty(o.keep.shape[0], np.uint8)
+    enter, leave = np.empty_like(o.keep), np.empty_like(o.keep)
     step = np.empty((dimensions, count))
     nothing, chord = np.zeros(dimensions), goal - start
     dual_step, dual_cap = DUAL_STEP / settings.tolerance, DUAL_CAP / settings.tolerance
@@ -329,6 +411,12 @@ def take_steps(
             displaced_depths(position, o, noise, number, near, depth, gradient)
         else:
             deepest_along(position, o, LOOK, flags, near, near_keep, depth, gradient)
+        for k in range(samples):
+            across_path(gradient[k], velocity[k])
+            if noise.draws.shape[0] == 0:
+                depth[k] = shorter_way_out(
+                    position[k], depth[k], gradient[k], o, WAY_OUT, enter, leave
+                )
         if bends:
             positions_at(
                 rows,
@@ -344,7 +432,6 @@ def take_steps(
             v, slope, s = surrogate_step(max(depth[k], -LOOK), settings, scale)
             value += share * v
             by_scale += share * s
-            across_path(gradient[k], velocity[k])
             for d in range(dimensions):
                 offset[k, d] = (
                     position[k, d] - near_to[rows[k], d] + dual[0] * slope * gradient[k, d]
@@ -392,25 +479,13 @@ def take_steps(
 
 @compiled_allocating
 def learn_until_proven(
-    steps,
-    check_every,
-    weights,
-    reference,
-    tables,
-    start,
-    goal,
-    o,
-    proof,
-    settings,
-    dual,
-    jitter,
-):
+    taken, until, check_every, weights, reference, near_to, tables, start, goal, o, proof,
+    settings, dual, scale, jitter,
+):  # fmt: skip
     """Alternate attempts at a proof and steps; return (steps, proven, scale, violation)."""
-    scale, violation, taken = settings.scale, 0.0, 0
+    violation = 0.0
     noise, nothing = Noise(np.empty(0), np.empty((0, 2, 0))), np.empty((0, 0))
-    near_to = np.empty((tables.times.shape[0], weights.shape[0]))
     coefficients = np.empty((weights.shape[0], tables.atoms.shape[0]))
-    positions_along(tables.values, tables.times, reference, start, goal, near_to)
     while True:
         expand(weights, tables.expansion, coefficients)
         norm = operator_norm(weights, tables.gram)
@@ -419,11 +494,11 @@ def learn_until_proven(
         )
         if status == 1:
             return taken, True, scale, violation
-        if taken >= steps:
+        if taken >= until:
             return taken, False, scale, violation
-        until = min(taken + check_every, steps)
+        end = min(taken + check_every, until)
         scale, violation = take_steps(
-            taken, until, weights, reference, near_to, tables, start, goal, o, settings, dual,
+            taken, end, weights, reference, near_to, tables, start, goal, o, settings, dual,
             scale, jitter, noise, nothing,
         )  # fmt: skip
-        taken = until
+        taken = end

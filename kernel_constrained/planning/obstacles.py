@@ -167,3 +167,95 @@ def near_piece(positions, first, last, o, reach, flags, near, near_keep):
         dx, dy, dz = x[i] - mx, y[i] - my, high * (z[i] - mz)
         flags[i] = dx * dx + dy * dy + dz * dz < (radius + o.keep[i]) ** 2
     return copy_flagged(o.points, o.keep, flags, near, near_keep)
+
+
+@compiled
+def crossings(position, axis, o, reach, enter, leave):
+    """Fill where a line enters and leaves discs within ``reach`` (m,), metres along ``axis``.
+
+    ``axis`` (D,) has length one; returns how many discs the line crosses.
+    """
+    plane = o.points.shape[0]
+    squared = 1e-12  # of the axis in the plane of the discs
+    for d in range(plane):
+        squared += axis[d] * axis[d]
+    found = 0
+    for i in range(o.points.shape[1]):
+        along, apart = 0.0, 0.0
+        for d in range(plane):
+            gap = o.points[d, i] - position[d]
+            along += gap * axis[d]
+            apart += gap * gap
+        inside = o.keep[i] * o.keep[i] - apart + along * along / squared
+        if inside > 0.0:
+            middle, half = along / squared, math.sqrt(inside / squared)
+            if middle - half < reach and middle + half > -reach:
+                enter[found], leave[found] = middle - half, middle + half
+                found += 1
+    return found
+
+
+@compiled
+def beyond_box(position, axis, far, low, high):
+    """Return where a line that is at ``far`` along an axis is inside the box again, if ever."""
+    back = far
+    for d in range(low.shape[0]):
+        at = position[d] + far * axis[d]
+        if at < low[d]:
+            back = max(back, far + (low[d] - at) / axis[d] if axis[d] > 0.0 else NOWHERE)
+        elif at > high[d]:
+            back = max(back, far + (high[d] - at) / axis[d] if axis[d] < 0.0 else NOWHERE)
+    return back
+
+
+@compiled
+def way_out(position, axis, o, reach, enter, leave, count):
+    """Return how far it is along an axis to where nothing is touched, ``reach`` if too far.
+
+    ``enter`` and ``leave`` are the first ``count`` :func:`crossings`.
+    """
+    far, before = 0.0, -1.0
+    while before < far < reach:
+        before = far
+        for i in range(count):
+            if enter[i] <= far < leave[i]:
+                far = leave[i]
+        if o.grid.shape[0] > 0:
+            x, y = position[0] + far * axis[0], position[1] + far * axis[1]
+            depth = o.grid_keep - interpolated(o.grid, o.grid_origin, o.grid_spacing, x, y)[0]
+            if depth > 0.0:
+                far += max(depth, o.grid_spacing)
+        far = beyond_box(position, axis, far, o.low, o.high)
+    return min(far, reach)
+
+
+@compiled
+def shorter_way_out(position, depth, gradient, o, reach, enter, leave):
+    """Turn the depth of a position into the way out of all obstacles along its gradient.
+
+    Where discs overlap, the deepest one pushes into the next, and that one back: a path between
+    the two stays. The shorter way out of both leads past one of them. Returns its length and turns
+    ``gradient`` (D,), which has any length, into the unit vector against it; both stay as they are
+    where there is nothing to get out of, or no way within ``reach``.
+    """
+    squared = 0.0
+    for d in range(gradient.shape[0]):
+        squared += gradient[d] * gradient[d]
+    if not (depth > 0.0 and squared > 1e-12):
+        return depth
+    inverse = 1.0 / math.sqrt(squared)
+    for d in range(gradient.shape[0]):
+        gradient[d] *= -inverse
+    count = crossings(position, gradient, o, reach, enter, leave)
+    ahead = way_out(position, gradient, o, reach, enter, leave, count)
+    for i in range(count):
+        enter[i], leave[i] = -leave[i], -enter[i]
+    for d in range(gradient.shape[0]):
+        gradient[d] = -gradient[d]
+    behind = way_out(position, gradient, o, reach, enter, leave, count)
+    sign = 1.0 if ahead <= behind else -1.0
+    if min(ahead, behind) >= reach:
+        ahead, behind, sign = depth, depth, math.sqrt(squared)
+    for d in range(gradient.shape[0]):
+        gradient[d] *= sign
+    return min(ahead, behind)

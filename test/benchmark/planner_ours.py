@@ -70,17 +70,6 @@ def ways(world, scene, count=1):
         )  # fmt: skip
 
 
-def bows(world, aside=BOWS):
-    """Yield lines from start to goal: sines, within the box."""
-    t = np.linspace(0.0, 1.0, TABULATED)[:, None]
-    chord = world.goal - world.start
-    across = np.array([-chord[1], chord[0]]) / np.hypot(*chord)
-    low, high = world.bounds[0] + world.radius, world.bounds[1] - world.radius
-    for size in aside:
-        line = world.start + t * chord + size * np.sin(np.pi * t) * across
-        yield np.clip(line, low, high)
-
-
 def learned(world, line, scene, steps):
     """Learn from a line (k, 2) until proven with the whole margin; None if it is not."""
     config, maker, learner = parts_of(world)
@@ -110,13 +99,15 @@ def first_proven(world):
 
 
 def learner_alone(world):
-    """Learn from a straight line and bows: a few steps from each, then many."""
-    settings = parts_of(world)[0].trajectory
-    tries = (
-        (line, steps) for steps in (settings.quick_steps, settings.max_steps)
-        for line in bows(world)
+    """Learn from a straight line and bows by turns."""
+    config, maker, learner = parts_of(world)
+    scene, ends = scene_of(world), (world.start, world.goal)
+    basis = maker.basis(np.hypot(*(world.goal - world.start)))
+    weights, found = learner.learn_from_bows(
+        BOWS, basis, ends, scene.obstacles(config.robot.margin),
+        scene.obstacles(config.robot.proof_margin), config.trajectory.max_steps,
     )  # fmt: skip
-    return first_of(world, tries, scene_of(world))
+    return basis.trajectory(weights, *ends).sampled(0.0, FINE)[0] if found.proven else None
 
 
 def planner_for(world):
