@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kernel_constrained.core.chance import per_sample_slopes, surrogate_value
 from kernel_constrained.core.compilation import compiled, compiled_allocating
-from kernel_constrained.core.trajectory import Basis, expand, operator_norm
+from kernel_constrained.core.trajectory import Basis, expand, operator_norm, positions_along
 from kernel_constrained.planning.certificate import proven_from
 from kernel_constrained.planning.config import PlannerConfig
 from kernel_constrained.planning.obstacles import (
@@ -36,12 +36,10 @@ DUAL_START, DUAL_STEP, DUAL_CAP = 1.0, 1.0, 20.0
 SCALE_STEP = 0.05
 # What is learned from does not look further than this beyond what is kept clear, metres.
 LOOK = 2.0
-# Ways out of obstacles, across the path, are looked for as far as this, metres.
-WAY_OUT = 4.0
-# Steps until a proof are longer than those to a mean by this factor: it takes a path that is clear,
-# not the best of these.
-HASTE = 4.0
-# Steps from a start before others have their turn; twice as many, all in all, in each round.
+# From a bow, whose side nobody has chosen, ways out of obstacles are looked for as far as this
+# across the path, metres, and steps are longer than those to an optimum by this factor.
+WAY_OUT, HASTE = 4.0, 4.0
+# Steps from a bow before others have their turn; in each round twice as many, all in all.
 TURN = 16
 # Random times are drawn once and used in turn.
 JITTERS = 64
@@ -64,7 +62,12 @@ class Tables(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What the loop needs of the configuration."""
+    """What the loop needs of the configuration.
+
+    With ``way_out`` above 0, ``g`` inside of obstacles is the shorter way out of all of them across
+    the path, looked for as far as that (metres), in place of the depth in the deepest one: the
+    path may change sides.
+    """
 
     exponential: bool
     per_sample: bool
@@ -76,6 +79,7 @@ class Settings(NamedTuple):
     step_size: float
     curvature: float
     speed: float
+    way_out: float
 
 
 class Noise(NamedTuple):
@@ -134,7 +138,7 @@ def settings_of(config: PlannerConfig) -> Settings:
     return Settings(
         chance.surrogate == 'exp', chance.mode == 'paper', inside, outside, chance.tolerance,
         chance.scale, learner.regularization, learner.step_size, limits.curvature,
-        limits.speed * limits.duration,
+        limits.speed * limits.duration, 0.0,
     )  # fmt: skip
 
 
@@ -170,7 +174,9 @@ class TrajectoryLearner:
 
     def __init__(self, config: PlannerConfig, seed: int = 0) -> None:
         self.settings = settings_of(config)
-        self._hasty = self.settings._replace(step_size=HASTE * self.settings.step_size)
+        self._without_side = self.settings._replace(
+            step_size=HASTE * self.settings.step_size, way_out=WAY_OUT
+        )
         self._check_every = config.trajectory.check_every
         rng = np.random.default_rng(seed)
         self._jitter = rng.random((JITTERS, config.trajectory.samples))
@@ -196,11 +202,9 @@ class TrajectoryLearner:
         steps
             How many at most; none where it is proven as it is.
         """
-        near_to = basis.trajectory(reference, *ends)(basis.times)
         return self._go_on(
-            self._begun(), steps, weights, reference, near_to, tables_of(basis), ends, obstacles,
-            proof,
-        )  # fmt: skip
+            self._begun(), steps, self.settings, weights, reference, basis, ends, obstacles, proof
+        )
 
     def learn_from_bows(
         self, asides: Iterable[float], basis: Basis, ends: tuple[Array, Array],
@@ -227,34 +231,37 @@ class TrajectoryLearner:
         learned
             What came of that one's steps.
         """
-        starts = [bow(basis, ends, aside) for aside in asides]
-        if not starts:
+        sides = list(asides)
+        if not sides:
             raise ValueError('asides must not be empty: 0 is the straight line')
-        state = [self._begun() for _ in starts]
-        reference, tables = np.zeros_like(starts[0]), tables_of(basis)
-        near_to = basis.trajectory(reference, *ends)(basis.times)
+        starts, so_far = list[Array](), list[Learned]()
+        straight = bow(basis, ends, 0.0)
         until = 0
-        while until < steps or until == 0:
+        while until < steps or not starts:
             until = min(max(2 * until, TURN), steps)
-            for k, weights in enumerate(starts):
-                state[k] = self._go_on(
-                    state[k], until, weights, reference, near_to, tables, ends, obstacles, proof
-                )
-                if state[k].proven:
-                    return weights, state[k]
-        return starts[-1], state[-1]
+            for k, aside in enumerate(sides):
+                if len(starts) == k:  # many never have a turn
+                    starts.append(bow(basis, ends, aside))
+                    so_far.append(self._begun())
+                so_far[k] = self._go_on(
+                    so_far[k], until, self._without_side, starts[k], straight, basis, ends,
+                    obstacles, proof,
+                )  # fmt: skip
+                if so_far[k].proven:
+                    return starts[k], so_far[k]
+        return starts[-1], so_far[-1]
 
     def _begun(self) -> Learned:
         return Learned(False, 0, initial_dual(self.settings), self.settings.scale, 0.0)
 
     def _go_on(
-        self, so_far: Learned, until: int, weights: Array, reference: Array, near_to: Array,
-        tables: Tables, ends: tuple[Array, Array], obstacles: Obstacles, proof: Obstacles,
+        self, so_far: Learned, until: int, settings: Settings, weights: Array, reference: Array,
+        basis: Basis, ends: tuple[Array, Array], obstacles: Obstacles, proof: Obstacles,
     ) -> Learned:  # fmt: skip
         """Take steps on ``weights`` and dual variables, in place, up to so many in all."""
         taken, proven, scale, violation = learn_until_proven(
-            so_far.steps, until, self._check_every, weights, reference, near_to, tables, ends[0],
-            ends[1], obstacles, proof, self._hasty, so_far.dual_variables, so_far.scale,
+            so_far.steps, until, self._check_every, weights, reference, tables_of(basis), ends[0],
+            ends[1], obstacles, proof, settings, so_far.dual_variables, so_far.scale,
             self._jitter,
         )  # fmt: skip
         return Learned(proven, taken, so_far.dual_variables, scale, violation)
@@ -411,12 +418,6 @@ def take_steps(
             displaced_depths(position, o, noise, number, near, depth, gradient)
         else:
             deepest_along(position, o, LOOK, flags, near, near_keep, depth, gradient)
-        for k in range(samples):
-            across_path(gradient[k], velocity[k])
-            if noise.draws.shape[0] == 0:
-                depth[k] = shorter_way_out(
-                    position[k], depth[k], gradient[k], o, WAY_OUT, enter, leave
-                )
         if bends:
             positions_at(
                 rows,
@@ -429,6 +430,11 @@ def take_steps(
             )
         share, by_scale, value, curved, fast = 1.0 / samples, 0.0, 0.0, 0.0, 0.0
         for k in range(samples):
+            across_path(gradient[k], velocity[k])
+            if settings.way_out > 0.0:
+                depth[k] = shorter_way_out(
+                    position[k], depth[k], gradient[k], o, settings.way_out, enter, leave
+                )
             v, slope, s = surrogate_step(max(depth[k], -LOOK), settings, scale)
             value += share * v
             by_scale += share * s
@@ -479,13 +485,15 @@ def take_steps(
 
 @compiled_allocating
 def learn_until_proven(
-    taken, until, check_every, weights, reference, near_to, tables, start, goal, o, proof,
-    settings, dual, scale, jitter,
+    taken, until, check_every, weights, reference, tables, start, goal, o, proof, settings, dual,
+    scale, jitter,
 ):  # fmt: skip
     """Alternate attempts at a proof and steps; return (steps, proven, scale, violation)."""
     violation = 0.0
     noise, nothing = Noise(np.empty(0), np.empty((0, 2, 0))), np.empty((0, 0))
+    near_to = np.empty((tables.times.shape[0], weights.shape[0]))
     coefficients = np.empty((weights.shape[0], tables.atoms.shape[0]))
+    positions_along(tables.values, tables.times, reference, start, goal, near_to)
     while True:
         expand(weights, tables.expansion, coefficients)
         norm = operator_norm(weights, tables.gram)
