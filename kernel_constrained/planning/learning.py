@@ -22,7 +22,10 @@ from kernel_constrained.core.trajectory import Basis, expand, operator_norm, pos
 from kernel_constrained.planning.certificate import proven_from
 from kernel_constrained.planning.config import PlannerConfig
 from kernel_constrained.planning.obstacles import (
-    deepest, deepest_along, Obstacles, shorter_way_out,
+    deepest,
+    deepest_along,
+    Obstacles,
+    shorter_way_out,
 )  # fmt: skip
 
 Array = npt.NDArray[np.float64]

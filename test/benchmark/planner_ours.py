@@ -134,7 +134,7 @@ OURS = [
     Entrant('first proven path', HERE, first_proven, proves=True,
             note='seed, fit, and steps until it is proven; neither polished nor compressed'),
     Entrant('learner alone', HERE, learner_alone, proves=True,
-            note=f'from lines, {BOWS} m aside, without a grid search; the first that is proven'),
+            note=f'from lines, {BOWS} m aside, by turns, without a grid search'),
     Entrant('best of two seeds, polished', HERE, planned, proves=True,
             note='the planner as it is, its construction from text included'),
 ]  # fmt: skip

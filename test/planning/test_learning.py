@@ -16,6 +16,9 @@ from kernel_constrained.planning.config import (
     TrajectoryConfig,
 )
 from kernel_constrained.planning.learning import (
+    bow as bow_of,
+)
+from kernel_constrained.planning.learning import (
     curvature_gradient,
     LARGEST_SCALE,
     Noise,
@@ -75,6 +78,57 @@ def test_most_worlds_are_solved_from_the_straight_way_alone():
     learned = [solve(random_world(seed), starts=(0.0,))[1] for seed in range(30)]
     assert sum(one.proven for one in learned) >= 15
     assert all(one.steps > 0 for one in learned)
+
+
+def from_bows(world, asides=BOWS, steps=300):
+    """Return weights and what was learned, the bows taking turns."""
+    ends = world.start, world.goal
+    return learner().learn_from_bows(
+        asides, BASIS, ends, circles_of(world, MARGIN), circles_of(world, PROOF), steps
+    )
+
+
+def test_bows_that_take_turns_solve_all_worlds():
+    for seed in range(3000, 3060):
+        world = random_world(seed)
+        weights, learned = from_bows(world)
+        assert learned.proven, seed
+        line = along(BASIS.bandwidth, weights, world.start, world.goal, 20001)
+        assert world.clearance(line.T).min() > PROOF
+
+
+def test_path_between_discs_that_overlap_gets_past_them():
+    """Each disc pushes it into the other; the way out of both is past the smaller one."""
+    overlapping = discs(np.array([[5.0, 5.0], [0.9, -0.7]]), 1.0)
+    ends = np.array([0.0, 0.0]), np.array([10.0, 0.0])
+    weights = np.zeros((2, BASIS.count))
+    stuck = learner().learn(
+        weights, np.zeros_like(weights), BASIS, ends, overlapping, overlapping, 300
+    )
+    assert not stuck.proven
+    weights, learned = learner().learn_from_bows([0.0], BASIS, ends, overlapping, overlapping, 300)
+    assert learned.proven
+    line = along(BASIS.bandwidth, weights, *ends, 20001)
+    assert clearance(line, overlapping).min() > 0.0
+    assert line[1].min() < -1.5  # the nearer way out
+
+
+def test_every_bow_has_its_steps_where_there_is_no_way():
+    wall = discs(np.stack([np.full(41, 5.0), np.linspace(-20.0, 20.0, 41)]), 1.0)
+    ends = np.array([0.0, 0.0]), np.array([10.0, 0.0])
+    for steps in (0, 5, 40):
+        weights, learned = learner().learn_from_bows(BOWS, BASIS, ends, wall, wall, steps)
+        assert (learned.proven, learned.steps) == (False, steps)
+        assert np.isfinite(weights).all()
+    with pytest.raises(ValueError, match='asides must not be empty'):
+        learner().learn_from_bows([], BASIS, ends, wall, wall, 5)
+
+
+def test_bow_begins_and_ends_at_the_ends_and_is_as_far_aside_as_asked():
+    ends = np.array([1.0, 2.0]), np.array([5.0, 5.0])
+    path = BASIS.trajectory(bow_of(BASIS, ends, 2.0), *ends)([0.0, 0.5, 1.0])
+    wanted = np.array([[1.0, 2.0], [3.0 - 1.2, 3.5 + 1.6], [5.0, 5.0]])
+    np.testing.assert_allclose(path, wanted, atol=0.02)
 
 
 @pytest.mark.parametrize('surrogate', ['cvar', 'exp'])
