@@ -67,7 +67,7 @@ class Tables(NamedTuple):
 class Settings(NamedTuple):
     """What the loop needs of the configuration.
 
-    With ``way_out`` above 0, ``g`` inside of obstacles is the shorter way out of all of them across
+    With ``way_out`` above 0, ``g`` inside obstacles is the shorter way out of all of them across
     the path, looked for as far as that (metres), in place of the depth in the deepest one: the
     path may change sides.
     """
