@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a rough way to a proven path: fit, learn, polish, compress, prove."""
 
+import functools
 import math
 from collections.abc import Iterator
 
@@ -14,7 +15,7 @@ from kernel_constrained.planning.certificate import prove, Status
 from kernel_constrained.planning.config import PlannerConfig
 from kernel_constrained.planning.learning import Learned, TrajectoryLearner
 from kernel_constrained.planning.limits import within_limits
-from kernel_constrained.planning.obstacles import Obstacles
+from kernel_constrained.planning.noise import UnderNoise
 from kernel_constrained.planning.polish import polish
 from kernel_constrained.planning.polyline import arc_lengths, resampled
 from kernel_constrained.planning.scene import Scene
@@ -84,6 +85,7 @@ class CandidateMaker:
     def __init__(self, config: PlannerConfig) -> None:
         self._config = config
         self._learner = TrajectoryLearner(config)
+        self.noise = UnderNoise(config)
 
     def basis(self, length: float) -> Basis:
         """Return the basis for a path of a length, metres."""
@@ -112,7 +114,7 @@ class CandidateMaker:
 
     def make(
         self, line: Array, scene: Scene, steps: int, near_to: Array | None = None,
-        final: bool = True,
+        final: bool = True, under_noise: bool = False,
     ) -> Candidate:  # fmt: skip
         """Learn a path from a rough way that begins at the robot.
 
@@ -128,6 +130,8 @@ class CandidateMaker:
             A path to stay near; None for the straight way, which only learning stays near.
         final
             Whether the way ends at the goal.
+        under_noise
+            Whether the path is held to the probability of collision under noise, if one is asked.
         """
         length = arc_lengths(line)[-1]
         basis = self.basis(length)
@@ -141,9 +145,11 @@ class CandidateMaker:
         enough = scene.obstacles(self.margin(GOOD))
         learned = self._learner.learn(weights, reference, basis, ends, wanted, enough, steps)
         best: Candidate | None = None
-        for version in self._versions(weights, reference, attraction, basis, ends, wanted):
-            trajectory = basis.compressed(version, *ends, self._config.trajectory.budget)
-            level = self.level(trajectory, scene)
+        for trajectory, allowed in self._versions(
+            weights, reference, attraction, basis, ends, scene,
+            steps, under_noise and self.noise.is_asked,
+        ):  # fmt: skip
+            level = self.level(trajectory, scene) if allowed else -1.0
             if best is None or level > best.level:
                 best = Candidate(trajectory, 0.0, level, trajectory.length(), learned, final)
             if level >= GOOD:
@@ -153,15 +159,37 @@ class CandidateMaker:
 
     def _versions(
         self, weights: Array, reference: Array, attraction: float, basis: Basis,
-        ends: tuple[Array, Array], wanted: Obstacles,
-    ) -> Iterator[Array]:  # fmt: skip
-        """Yield weights to be proven, the best first: polished, then as they were learned."""
-        settings = self._config.polish
+        ends: tuple[Array, Array], scene: Scene, steps: int,
+        under_noise: bool,
+    ) -> Iterator[tuple[Trajectory, bool]]:  # fmt: skip
+        """Yield paths to be proven, the best first: polished, then as they were learned.
+
+        With each comes whether noise allows it. Where the same margin does not fit everywhere,
+        learning under noise may still find what fits.
+        """
+        settings, margin = self._config.polish, self._config.robot.margin
+
+        def polished(spread: float, stiffness: float) -> Array:
+            return polish(
+                weights, reference, basis, ends, scene.obstacles(margin, spread),
+                stiffness * settings.bending, attraction, settings.rounds,
+            )  # fmt: skip
+
+        def finished(version: Array) -> Trajectory:
+            return basis.compressed(version, *ends, self._config.trajectory.budget)
+
         if settings.enabled:
             bounded = math.isfinite(self._config.limits.curvature)
             for stiffness in STIFFNESSES if bounded else STIFFNESSES[:1]:
-                yield polish(
-                    weights, reference, basis, ends, wanted, stiffness * settings.bending,
-                    attraction, settings.rounds,
-                )  # fmt: skip
-        yield weights
+                made = functools.partial(polished, stiffness=stiffness)
+                if under_noise:
+                    judged = self.noise.least_wide(made, finished, scene)
+                    yield judged.trajectory, judged.bound <= self.noise.tolerance
+                else:
+                    yield finished(made(0.0)), True
+        if under_noise:
+            wanted = scene.obstacles(margin)
+            noise = self.noise.displacements(scene, wanted.points.shape[1])
+            self._learner.learn_under_noise(weights, reference, basis, ends, wanted, noise, steps)
+        trajectory = finished(weights)
+        yield trajectory, not under_noise or self.noise.allows(trajectory, scene)

@@ -11,8 +11,11 @@ import numpy.typing as npt
 from kernel_constrained.configuration import ConfigurationError, group, parameter
 from kernel_constrained.core.chance import SURROGATES
 from kernel_constrained.perception.config import MountingConfig
+from kernel_constrained.planning.risk import clopper_pearson, LAWS
 
 UNSEEN = ('free', 'blocked')
+# Probabilities of collision under noise that can be bounded: none, at a random time, of the path.
+UNDER_NOISE = IGNORED, TIME, PATH = 'ignored', 'time', 'path'
 
 
 @attrs.frozen
@@ -63,6 +66,10 @@ class SensingConfig:
     range_deviation: float = parameter(
         0.03, 'standard deviation of a range', unit='m', low=0.0, high=1e3
     )
+    noise: str = parameter(
+        'gaussian', 'law of the errors of end points that probabilities of collision are of',
+        choices=tuple(LAWS),
+    )  # fmt: skip
     unseen: str = parameter(
         'free', 'whether a path may be planned through space that was not seen; what is published '
         'as proven never is', choices=UNSEEN,
@@ -176,6 +183,15 @@ class ChanceConfig:
     scale: float = parameter(
         0.3, 'scale of the surrogate at the beginning', unit='m', low=1e-6, high=1e6
     )
+    under_noise: str = parameter(
+        IGNORED, 'which probability of collision under the noise of the sensor the tolerance is '
+        'for, too: none, at a random time of the path, or anywhere on the path',
+        choices=UNDER_NOISE,
+    )  # fmt: skip
+    draws: int = parameter(
+        4096, 'draws of the noise from which that is bounded, with certificate.confidence',
+        low=1, high=100000,
+    )  # fmt: skip
 
 
 @attrs.frozen
@@ -283,3 +299,14 @@ class PlannerConfig:
     seed: SeedConfig = group(SeedConfig)
     polish: PolishConfig = group(PolishConfig)
     certificate: CertificateConfig = group(CertificateConfig)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a tolerance that so few draws never bound a probability by."""
+        chance = self.chance
+        least = clopper_pearson(0, chance.draws, self.certificate.confidence)
+        if chance.under_noise != IGNORED and least > chance.tolerance:
+            raise ConfigurationError(
+                f'chance.tolerance must be at least {least:.2g} under noise, which is what '
+                f'{chance.draws} draws without a collision bound (got {chance.tolerance:g}): '
+                'more chance.draws, or a larger tolerance'
+            )

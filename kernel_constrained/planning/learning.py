@@ -86,15 +86,15 @@ class Settings(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Random displacements of the discs: ``draws[k, :, i] * deviation[i]``; none where empty.
+    """Random displacements of the discs: ``draws[k, :, i % m] * deviation[i]``; none where empty.
 
     Attributes
     ----------
     deviation : (n,)
         Standard deviation of each centre, metres.
     draws : (k, 2, m)
-        Unit draws, m at least n, used in turn: of a few hundred the learner learns the peculiar
-        ones, some thousands are needed; (0, 2, 0) for no noise.
+        Unit draws, used in turn; centres beyond m have those of the ones before. Of a few hundred
+        the learner learns the peculiar ones, some thousands are needed; (0, 2, 0) for no noise.
     """
 
     deviation: Array
@@ -311,7 +311,7 @@ def displaced_depths(positions, o, noise, number, near, depth, gradient):
         draw = noise.draws[(number * positions.shape[0] + k) % draws]
         for i in range(o.points.shape[1]):
             for d in range(o.points.shape[0]):
-                near[d, i] = o.points[d, i] + noise.deviation[i] * draw[d, i]
+                near[d, i] = o.points[d, i] + noise.deviation[i] * draw[d, i % draw.shape[1]]
         depth[k] = deepest(positions[k], near, o.points.shape[1], o.keep, o, gradient[k])
 
 

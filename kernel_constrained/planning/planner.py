@@ -23,7 +23,7 @@ from kernel_constrained.planning.motion import Advance
 from kernel_constrained.planning.obstacles import Obstacles
 from kernel_constrained.planning.polyline import arc_lengths
 from kernel_constrained.planning.reference import Reference
-from kernel_constrained.planning.risk import Risk, sampled_risk
+from kernel_constrained.planning.risk import LAWS, Risk, sampled_risk
 from kernel_constrained.planning.scene import box_of, NO_GRID, Scene
 from kernel_constrained.planning.seen import seen_horizon
 from kernel_constrained.planning.sensing import View, view_of
@@ -243,6 +243,7 @@ class Planner:
             line[:, :2].T, np.ones(RISK_POSITIONS), np.gradient(lengths), scene.points,
             scene.contact, scene.deviation, np.random.default_rng(seed), settings.draws,
             settings.confidence, view.covariance if view.covariance.any() else None, view.robot,
+            None if self.config.scan.noise == 'gaussian' else LAWS[self.config.scan.noise],
         )  # fmt: skip
 
     def warm_up(self) -> None:
@@ -340,7 +341,10 @@ class Planner:
             return None
         level = self._maker.level(last.trajectory, scene, last.since, last.level)
         near_enough = distance <= max(self._maker.margin(level), ON_PATH)
-        return last.at(last.since, level) if level >= GOOD and near_enough else None
+        if level < GOOD or not near_enough:
+            return None
+        allowed = self._maker.noise.allows(last.trajectory, scene, last.since)
+        return last.at(last.since, level) if allowed else None
 
     # -- what is published ------------------------------------------------------------------
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betaincinv
 
 from kernel_constrained.core.compilation import compiled, compiled_allocating
-from kernel_constrained.planning.sensing import Array
 
+Array = npt.NDArray[np.float64]
 Law = Callable[[np.random.Generator, tuple[int, ...]], Array]
 
 # A point that one draw in so many would bring into contact is left out.

@@ -76,17 +76,24 @@ class Scene:
         self._grid_distance = self._distance_in_grid(robot)
         self.box = np.empty((2, len(robot)))
         fill_box(*box_of(config.workspace, len(robot)), self._radius, robot, self.box)
-        self._made: dict[float, Obstacles] = {}
+        self._made: dict[tuple[float, float], Obstacles] = {}
 
-    def obstacles(self, margin: float) -> Obstacles:
-        """Return what to keep clear of by the robot's radius and a margin, metres."""
-        if margin not in self._made:
-            self._made[margin] = self._with_margin(margin)
-        return self._made[margin]
+    def obstacles(self, margin: float, spread: float = 0.0) -> Obstacles:
+        """Return what to keep clear of by the robot's radius and a margin, metres.
 
-    def _with_margin(self, margin: float) -> Obstacles:
-        wanted, keep = self._radius + margin, np.empty(len(self._reach))
-        fill_keep(self._reach, self._distances, wanted, keep)
+        From each centre so many standard deviations are kept in addition as ``spread`` says.
+        """
+        key = margin, spread
+        if key not in self._made:
+            self._made[key] = self._with_margin(margin, spread)
+        return self._made[key]
+
+    def _with_margin(self, margin: float, spread: float) -> Obstacles:
+        wanted, reach, keep = self._radius + margin, self._reach, np.empty(len(self._reach))
+        if spread > 0.0:
+            reach = reach.copy()
+            reach[: len(self.deviation)] += spread * self.deviation
+        fill_keep(reach, self._distances, wanted, keep)
         return Obstacles(
             self._centres, keep, self.grid.values, self.grid.origin, self.grid.spacing,
             max(min(wanted, self._grid_distance - YIELD), 0.0), self.box[0], self.box[1],

@@ -24,6 +24,8 @@ Array = npt.NDArray[np.float64]
 # Margin of the obstacles in shares of the configured one, extra distance that the grid search
 # keeps, spacing in shares of the configured one: from roomy and coarse to tight and fine.
 SEARCHES = ((1.0, 0.02, 1.0), (0.0, 0.03, 0.67), (0.0, 0.005, 0.5))
+# Standard deviations that the first search keeps in addition where noise is to be kept clear of.
+SPREAD = 2.0
 # Shares of the window that are searched until there is a way.
 WINDOWS = (1.0, 4.0)
 # Shares of the horizon that are tried one after the other.
@@ -88,8 +90,9 @@ class WaySearch:
         # not where it happened to be polished past an obstacle.
         if first is not None and (before is not None or first[1].learned.proven):
             made.append(first)
-            if first[1].level >= GOOD and not self._has_grown(first[1], now):
-                return first[1], [first[0]]
+            best = self._best_of(made, now)
+            if best.level >= GOOD and not self._has_grown(best, now):
+                return best, [first[0]]
         seeds: list[Array] = []
         for group in self._seeds(now):
             seeds += group
@@ -98,20 +101,24 @@ class WaySearch:
                     one = self._made(line, now, quick, share)
                     made += [one] if one is not None else []
                 if any(candidate.level >= GOOD for _, candidate in made):
-                    return self._shortest(made, now), seeds
+                    best = self._best_of(made, now)
+                    if best.level >= GOOD:
+                        return best, seeds
         if not made:
             return None, seeds
-        best = self._shortest(made, now)
+        best = self._best_of(made, now)
         if best.level < 0.0 and seeds:
-            last_resort = self._made(seeds[0], now, self._config.trajectory.max_steps)
+            steps = self._config.trajectory.max_steps
+            last_resort = self._made(seeds[0], now, steps, under_noise=True)
             best = last_resort[1] if last_resort is not None else best
         return (best if seeds or best.level >= 0.0 else None), seeds
 
     # -- candidates -------------------------------------------------------------------------
 
     def _made(
-        self, line: Array, now: Situation, steps: int, share: float = 1.0
-    ) -> tuple[Array, Candidate] | None:
+        self, line: Array, now: Situation, steps: int, share: float = 1.0,
+        under_noise: bool = False,
+    ) -> tuple[Array, Candidate] | None:  # fmt: skip
         """Make a path of a rough way as far as the horizon; None where nothing of it is seen."""
         line = cut(line, share * self._config.seed.horizon)
         if self._config.scan.unseen == 'blocked':
@@ -122,7 +129,7 @@ class WaySearch:
         if not now.reference.is_goal:
             near_to = cut(now.ahead, arc_lengths(line)[-1])
         final = bool(np.array_equal(line[-1], now.reference.goal))
-        return line, self._maker.make(line, now.scene, steps, near_to, final)
+        return line, self._maker.make(line, now.scene, steps, near_to, final, under_noise)
 
     def _seen_part(self, line: Array, view: View) -> Array:
         """Return the beginning of a rough way that lies in what was seen."""
@@ -150,8 +157,12 @@ class WaySearch:
         gain = 1.0 + self._config.seed.switch_gain
         return now.last is not None and candidate.length > gain * now.last.rest()
 
-    def _shortest(self, made: list[tuple[Array, Candidate]], now: Situation) -> Candidate:
-        """Return the shortest of those that are proven best; another side must gain something."""
+    def _best_of(self, made: list[tuple[Array, Candidate]], now: Situation) -> Candidate:
+        """Return the shortest of those that are proven best; another side must gain something.
+
+        Where noise is to be kept clear of, it is made anew for that, and takes the place of what
+        was ``made`` without regard to it; so do others, while they may be shorter all the same.
+        """
         gain = 1.0 + self._config.seed.switch_gain
         before = None
         if now.last is not None:
@@ -164,7 +175,18 @@ class WaySearch:
             stays = before is None or same_side(line, before, now.scene.points)
             return -min(candidate.level, GOOD), candidate.length * (1.0 if stays else gain)
 
-        return min(made, key=cost)[1]
+        if not self._maker.noise.is_asked:
+            return min(made, key=cost)[1]
+        held: list[tuple[Array, Candidate]] = []
+        made.sort(key=cost)
+        for number, one in enumerate(made):
+            if held and min(map(cost, held)) <= cost(one):
+                break
+            if one[1].level >= 0.0:
+                steps = self._config.trajectory.quick_steps
+                one = made[number] = self._made(one[0], now, steps, under_noise=True) or one
+            held.append(one)
+        return min(held, key=cost)[1]
 
     # -- rough ways -------------------------------------------------------------------------
 
@@ -172,23 +194,28 @@ class WaySearch:
         """Yield rough ways by grid search, each (k, D) from the robot on, with ever less room.
 
         Those found at once are on different sides. Where there is no path yet, the first have
-        with them what the finest grid finds: it may know a shorter side.
+        with them what the finest grid finds: it may know a shorter side. Where paths are held to
+        a probability of collision under noise, the first search keeps room for it.
         """
         target, count = self._target(now), self._config.seed.alternatives
         around = np.concatenate([now.ahead, target[None]])
-        for number, search in enumerate(SEARCHES):
-            group = self._searched(search, count, now.scene, around)
+        searches = [(search, 0.0) for search in SEARCHES]
+        if self._maker.noise.is_asked:
+            searches.insert(0, (SEARCHES[0], SPREAD))
+        for number, (search, spread) in enumerate(searches):
+            group = self._searched(search, count, now.scene, around, spread)
             if group and now.last is None and number == 0:
                 group += self._searched(SEARCHES[-1], 1, now.scene, around)
             if group:
                 yield [lifted(line, now.ahead) for line in group]
 
     def _searched(
-        self, search: tuple[float, float, float], count: int, scene: Scene, around: Array
-    ) -> list[Array]:
+        self, search: tuple[float, float, float], count: int, scene: Scene, around: Array,
+        spread: float = 0.0,
+    ) -> list[Array]:  # fmt: skip
         """Search for at most so many ways near a line (k, D), or else farther from it."""
         share, extra, finer = search
-        obstacles = scene.obstacles(share * self._config.robot.margin)
+        obstacles = scene.obstacles(share * self._config.robot.margin, spread)
         for window in WINDOWS:
             low, high = self._window(scene, around, window)
             area = float(np.prod(high - low))

@@ -12,7 +12,7 @@ import kernel_constrained
 PROGRAM = """
 import sys
 from numba.core.dispatcher import Dispatcher
-from kernel_constrained.planning.config import PlannerConfig, SensingConfig
+from kernel_constrained.planning.config import ChanceConfig, PlannerConfig, SensingConfig
 from kernel_constrained.planning.planner import Planner
 from kernel_constrained.planning.simulation import drive, Lidar
 from kernel_constrained.planning.worlds import random_world
@@ -25,7 +25,8 @@ def signatures():
         if not name.endswith(('worlds', 'simulation'))
     }
 
-planner = Planner(PlannerConfig(scan=SensingConfig(max_range=3.0)))
+chance = ChanceConfig(under_noise='path')
+planner = Planner(PlannerConfig(scan=SensingConfig(max_range=3.0), chance=chance))
 planner.warm_up()
 before = signatures()
 for seed in range(3):
