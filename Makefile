@@ -7,7 +7,7 @@ KILLIAN := $(VENV)/.killian
 PEERS := $(VENV)/.peers
 OUTPUT ?= out
 
-.PHONY: demo demo-scans demo-planner example-bag test lint benchmark clean
+.PHONY: demo demo-scans demo-planner reproduce example-bag test lint benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo lidar --output $(OUTPUT)/lidar
@@ -17,6 +17,10 @@ demo-scans: $(STAMP) $(KILLIAN)
 
 demo-planner: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo planner --output $(OUTPUT)/planner
+
+# Every experiment of the paper: figures, and what it says beside what was measured.
+reproduce: $(STAMP)
+	$(BIN)/python -m kernel_constrained reproduce all --output $(OUTPUT)/reproduce
 
 # Scans and poses of Killian Court, to replay and to try other tools on.
 example-bag: $(OUTPUT)/example_bag

@@ -24,6 +24,7 @@ COMMANDS = {
     'evaluate': 'offline.evaluate',
     'sweep': 'offline.sweep',
     'convert': 'offline.convert',
+    'reproduce': 'offline.reproduce',
     'parameters': 'offline.parameters',
     'demo': 'offline.demo',
 }

@@ -17,6 +17,10 @@ COMMANDS = {
     'evaluate': ('offline.evaluate', 'run the filter over recordings; prints and writes figures'),
     'sweep': ('offline.sweep', 'many settings over many recordings: which one is best'),
     'convert': ('offline.convert', 'write any recording as a rosbag2'),
+    'reproduce': (
+        'offline.reproduce',
+        'the experiments of the paper, what it says beside measured',
+    ),
     'parameters': ('offline.parameters', 'print the page of all parameters'),
     'demo': ('offline.demo', 'replay data through the nodes; prints a table, writes figures'),
 }

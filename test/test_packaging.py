@@ -16,7 +16,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXECUTABLES = (
     'filter_node', 'planner_node', 'replay_node', 'record_node', 'simulate', 'evaluate', 'sweep',
-    'convert', 'parameters', 'demo',
+    'convert', 'reproduce', 'parameters', 'demo',
 )  # fmt: skip
 CONFIG = sorted(path.name for path in (REPOSITORY / 'config').iterdir())
 LAUNCH = sorted(path.name for path in (REPOSITORY / 'launch').glob('*.launch.py'))

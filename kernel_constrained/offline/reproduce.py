@@ -1,0 +1,47 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Run the experiments of the paper; print and write what it says beside what was measured."""
+
+import argparse
+import importlib
+from pathlib import Path
+
+from kernel_constrained.offline.reproduction.report import table_text
+
+# Experiment: what it reproduces. Each is a module of `reproduction`.
+EXPERIMENTS = {
+    'lidar': 'kernel regression on the LIDAR table (Fig. 3)',
+    'svm': 'multi-class kernel SVM (Figs. 1 and 2)',
+    'rates': 'sub-optimality, violation and model order against samples',
+}
+
+
+def reproduce(name: str, output: Path) -> None:
+    """Run one experiment: its figures and ``NAME.md`` are in ``output`` afterwards."""
+    experiment = importlib.import_module(f'kernel_constrained.offline.reproduction.{name}')
+    print(f'{name}: {EXPERIMENTS[name]}', flush=True)
+    table = table_text(experiment.run(output))
+    (output / f'{name}.md').write_text(f'# {EXPERIMENTS[name]}\n\n{table}')
+    print(f'\n{table}')
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the experiment that is named, or all of them."""
+    listed = '\n'.join(f'  {name:<7} {text}' for name, text in EXPERIMENTS.items())
+    parser = argparse.ArgumentParser(
+        prog='python -m kernel_constrained reproduce',
+        description=f'{__doc__}\n\nexperiments:\n{listed}\n  all     all of them',
+        epilog='doc/reproduce_NAME.md says more of each.',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('experiment', choices=(*EXPERIMENTS, 'all'))
+    parser.add_argument(
+        '--output', type=Path, default=Path('out') / 'reproduce', metavar='DIR',
+        help='where figures (PNG) and tables (markdown) go (default: %(default)s)',
+    )  # fmt: skip
+    arguments = parser.parse_args(argv)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for name in EXPERIMENTS if arguments.experiment == 'all' else (arguments.experiment,):
+        reproduce(name, arguments.output)
+    print(f'figures and tables: {arguments.output}')
+    return 0
