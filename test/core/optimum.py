@@ -2,49 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems with a constraint that binds, and their optimum by an interior-point solver."""
 
-from typing import NamedTuple
-
 import cvxpy as cp
 import numpy as np
 
-from kernel_constrained.core import conditional_value_at_risk, Gaussian
-from kernel_constrained.data import lidar_split, load_lidar
-
-
-class Problem(NamedTuple):
-    """Samples that are streamed again and again, and how they are to be learned."""
-
-    x: np.ndarray
-    y: np.ndarray
-    bandwidth: float
-    regularization: float
-
-    def losses(self, learner):
-        return (learner.predict(self.x) - self.y) ** 2
-
-    def objective(self, learner):
-        return self.losses(learner).mean() + self.regularization / 2 * learner.squared_norm_
-
-    def epochs(self, count, seed):
-        rng = np.random.default_rng(seed)
-        rows = np.concatenate([rng.permutation(len(self.x)) for _ in range(count)])
-        return self.x[rows], self.y[rows]
-
-
-class Optimum(NamedTuple):
-    objective: float
-    dual_variables: np.ndarray
-    prediction: np.ndarray
-
-    def cvar(self, problem, significance):
-        return conditional_value_at_risk((self.prediction - problem.y) ** 2, significance)
-
-
-def lidar(regularization):
-    """Training points of the LIDAR table, range scaled to [0, 1]."""
-    table, train = load_lidar(), lidar_split(seed=0).train
-    x = ((table.range - 390) / 330)[train, None]
-    return Problem(x, table.logratio[train], 0.04, regularization)
+from kernel_constrained.core import Gaussian
+from kernel_constrained.offline.reproduction.optimum import features_of, Optimum, Problem
 
 
 def skewed(n=1000):
@@ -63,17 +25,6 @@ def square(n=1000):
     x = rng.uniform(-1, 1, (n, 2))
     noise = (0.05 + 0.15 * (x[:, 0] > 0)) * rng.standard_normal(n)
     return Problem(x, np.sin(3 * x[:, 0]) * np.cos(2 * x[:, 1]) + noise, 0.5, 1e-3)
-
-
-def features_of(gram, tolerance=1e-9):
-    """Return L with ``gram = L L^T`` to within ``tolerance``, by pivoted Cholesky."""
-    left, columns = np.diag(gram).copy(), []
-    while left.max() > tolerance:
-        j = int(left.argmax())
-        known = sum((c * c[j] for c in columns), np.zeros(len(gram)))
-        columns.append((gram[:, j] - known) / np.sqrt(left[j]))
-        left -= columns[-1] ** 2
-    return np.stack(columns, axis=1)
 
 
 def optimum_of(problem, constraints=()):
