@@ -18,6 +18,7 @@ from kernel_constrained.core import (
     PrimalDualLearner,
 )
 from kernel_constrained.data import lidar_split, load_lidar
+from kernel_constrained.offline.lidar_report import RANGE_MAX, RANGE_MIN
 
 Array = npt.NDArray[np.float64]
 
@@ -86,7 +87,7 @@ class Optimum(NamedTuple):
 
 def lidar_inputs() -> Array:
     """Ranges of the LIDAR table scaled to [0, 1], shape (221, 1)."""
-    return ((load_lidar().range - 390) / 330)[:, None]
+    return ((load_lidar().range - RANGE_MIN) / (RANGE_MAX - RANGE_MIN))[:, None]
 
 
 def lidar_problem(regularization: float, seed: int = 0) -> Problem:
@@ -97,7 +98,8 @@ def lidar_problem(regularization: float, seed: int = 0) -> Problem:
 
 def features_of(gram: Array, tolerance: float = 1e-9) -> Array:
     """Return L with ``gram = L L^T`` to within ``tolerance``, by pivoted Cholesky."""
-    left, columns = np.diag(gram).copy(), []
+    left = np.diag(gram).copy()
+    columns: list[Array] = []
     while left.max() > tolerance:
         j = int(left.argmax())
         known = sum((c * c[j] for c in columns), np.zeros(len(gram)))
