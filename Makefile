@@ -40,7 +40,6 @@ compile-%: $(STAMP)
 benchmark: $(PEERS)
 	$(BIN)/python test/benchmark/cost_against_order.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/error_against_cost.py --output $(OUTPUT)/benchmark
-	$(BIN)/python test/benchmark/rates.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/filter_latency.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/filter_latency.py --profile
 	$(BIN)/python test/benchmark/filter_soak.py

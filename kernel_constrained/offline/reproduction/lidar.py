@@ -18,6 +18,7 @@ from kernel_constrained.offline.reproduction import lidar_figure
 from kernel_constrained.offline.reproduction.lidar_runs import (
     AS_PUBLISHED,
     BINDING,
+    DEFAULT,
     GRADIENT,
     learner_of,
     looks_of,
@@ -72,13 +73,14 @@ def at_end(splits: Sequence[Split], method: str, name: str) -> npt.NDArray[np.fl
 def rows_as_published(splits: Sequence[Split]) -> list[Row]:
     """Check what the paper says of Fig. 3, one by one."""
     return [
-        *rows_of_errors(splits), row_of_violation(splits), row_of_activity(splits),
-        row_of_volatility(splits), row_of_softplus(len(splits)),
+        *rows_of_errors(splits),
+        *(row_of_violation(splits, method) for method in (PAPER, DEFAULT, GRADIENT)),
+        row_of_activity(splits), row_of_volatility(splits), row_of_softplus(len(splits)),
     ]  # fmt: skip
 
 
 def rows_of_errors(splits: Sequence[Split]) -> list[Row]:
-    """Train error, test error and model order of each method (Figs. 3a and 3c)."""
+    """List train error, test error and model order of each method (Figs. 3a and 3c)."""
     best = np.array([split.objective for split in splits])
     rows = []
     for method in METHODS:
@@ -96,17 +98,18 @@ def rows_of_errors(splits: Sequence[Split]) -> list[Row]:
     return rows
 
 
-def row_of_violation(splits: Sequence[Split]) -> Row:
-    """When the CVaR comes below gamma for good (Fig. 3b)."""
-    violation = looks_of(splits, PAPER, 'cvar') - AS_PUBLISHED.tolerance
-    checkpoints = AS_PUBLISHED.checkpoints
-    kept = [last_before(row > 0, checkpoints) for row in violation]
+def row_of_violation(splits: Sequence[Split], method: str) -> Row:
+    """Say when the CVaR comes below gamma for good (Fig. 3b)."""
+    violation = looks_of(splits, method, 'cvar') - np.array([[s.tolerance] for s in splits])
+    kept = [last_before(row > 0, AS_PUBLISHED.checkpoints) for row in violation]
     free = spread([split.free_cvar for split in splits], 3)
+    does_not_bind = f'gamma does not bind: the CVaR of kernel ridge regression is {free}'
+    overshoots = 'overshoots between the first few points of so small a lambda'
     return Row(
-        'Fig. 3b: violation', 'settles to null',
-        f'CVaR - gamma negative after {spread(kept, 0)} samples; at the end '
-        f'{spread(violation[:, -1], 2)}',
-        f'the bound does not bind: the CVaR of kernel ridge regression is {free}, gamma is 0.8',
+        f'Fig. 3b: violation, {method}', 'settles to null' if method == PAPER else '',
+        f'CVaR - gamma above 0 up to sample {spread(kept, 0)}, at most '
+        f'{spread(violation.max(axis=1), 2)}; at the end {spread(violation[:, -1], 2)}',
+        {PAPER: does_not_bind, DEFAULT: overshoots}.get(method, ''),
     )  # fmt: skip
 
 
@@ -116,7 +119,7 @@ def last_before(true: npt.NDArray[np.bool_], samples: npt.NDArray[np.int64]) -> 
 
 
 def row_of_activity(splits: Sequence[Split]) -> Row:
-    """How long the dual variable of the paper's mode is above 0."""
+    """Say how long the dual variable of the paper's mode is above 0."""
     duals = np.array([split.courses[PAPER].dual for split in splits])
     last = [last_before(row > 0, np.arange(1, len(row) + 1)) for row in duals]
     return Row(
@@ -128,7 +131,7 @@ def row_of_activity(splits: Sequence[Split]) -> Row:
 
 
 def row_of_volatility(splits: Sequence[Split]) -> Row:
-    """Spread of the training error over the newest half of the samples, with and without."""
+    """Compare how much the training error varies over the second half of the samples."""
     late = AS_PUBLISHED.checkpoints > AS_PUBLISHED.samples / 2
     spreads = {
         method: looks_of(splits, method, 'train')[:, late].std(axis=1) for method in METHODS
@@ -144,7 +147,7 @@ def row_of_volatility(splits: Sequence[Split]) -> Row:
 
 
 def row_of_softplus(seeds: int) -> Row:
-    """What becomes of the constraint as printed, with the softplus below Eq. (23)."""
+    """Say what becomes of the constraint as printed, with the softplus below Eq. (23)."""
     ends = [samples_until_divergence(seed) for seed in range(seeds)]
     diverged = [end for end in ends if end is not None]
     when = f', after {spread(diverged, 0)} samples' if diverged else ''

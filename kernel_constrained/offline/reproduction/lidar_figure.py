@@ -57,7 +57,8 @@ def draw(setting: Setting, splits: Sequence[Split], path: Path) -> None:
     objective.axhline(best, color='k', linewidth=0.8, linestyle=':', label='optimum')
     violation.axhline(0.0, color='k', linewidth=0.8)
     violation.set(title=rf'(b) violation: CVaR$_{{{setting.significance:g}}}$ $-\ \gamma$')
-    violation.set_yscale('symlog', linthresh=0.01 if setting.tolerance is None else 1.0)
+    if setting.tolerance is None:  # violations are small there
+        violation.set_yscale('symlog', linthresh=0.01)
     objective.set(title='objective', yscale='log')
     order.set(title='(c) model order', ylim=(0, None))
     train.set(title='(a) mean squared error, training points', yscale='log')
@@ -89,5 +90,5 @@ def _draw_functions(axes: Axes, splits: Sequence[Split]) -> None:
         atoms = RANGE_MIN + splits[0].courses[method].atoms * (RANGE_MAX - RANGE_MIN)
         level = np.full(len(atoms), lowest - 0.05 * row)
         axes.plot(atoms, level, '|', color=COLORS[method], markersize=7)
-    axes.set(title='learned functions; dictionaries of the first split', xlabel='range [m]')
+    axes.set(title='learned functions, dictionaries', xlabel='range [m]')
     axes.grid(alpha=0.3)
