@@ -25,8 +25,6 @@ from kernel_constrained.offline.reproduction.report import Row
 Array = npt.NDArray[np.float64]
 Orders = npt.NDArray[np.int64]
 
-SAMPLES = 1_000_000
-
 # Of Fig. 3, but for the step size.
 PAPER = {
     'mode': 'paper', 'constraint': CVaR(0.99, 0.8), 'parsimony': 0.008, 'regularization': 1e-5,
@@ -105,7 +103,7 @@ def row_of(name: str, outcome: Outcome) -> Row:
     )  # fmt: skip
 
 
-def run(output: Path, count: int = SAMPLES) -> list[Row]:
+def run(output: Path, count: int) -> list[Row]:
     """Learn each stream and look at the order after each sample; write ``model_order.png``."""
     results = over_cores(outcome_of, [(case, count) for case in CASES], 'model order')
     outcomes = {case.name: outcome for case, outcome in zip(CASES, results, strict=True)}

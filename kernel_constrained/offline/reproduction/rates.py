@@ -79,7 +79,7 @@ def verdict(slope: Slope, limit: float, program: Program) -> str:
     return f'{held}; f* is the optimum with the {bounded_by(program)} bounded'
 
 
-def run(output: Path) -> list[Row]:
+def run(output: Path, lengths: Sequence[int] = LENGTHS, seeds: int = SEEDS) -> list[Row]:
     """Measure the rates of Theorem 2 and the model order of Corollary 2.
 
     Writes ``rates.png``, ``rates.txt`` and ``model_order.png`` to ``output``.
@@ -91,7 +91,7 @@ def run(output: Path) -> list[Row]:
     """
     problem = lidar_problem(REGULARIZATION)
     found = programs(problem)
-    runs = measure(problem, found, LENGTHS, SEEDS)
-    (output / 'rates.txt').write_text(text_of(problem, found, LENGTHS, runs), encoding='utf-8')
-    rates_figure.draw(LENGTHS, runs, output / 'rates.png')
-    return [*rows_of(found, LENGTHS, runs), *model_order.run(output)]
+    runs = measure(problem, found, lengths, seeds)
+    (output / 'rates.txt').write_text(text_of(problem, found, lengths, runs), encoding='utf-8')
+    rates_figure.draw(lengths, runs, output / 'rates.png')
+    return [*rows_of(found, lengths, runs), *model_order.run(output, max(lengths))]
