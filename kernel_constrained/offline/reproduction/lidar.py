@@ -104,7 +104,7 @@ def row_of_violation(splits: Sequence[Split], method: str) -> Row:
     kept = [last_before(row > 0, AS_PUBLISHED.checkpoints) for row in violation]
     free = spread([split.free_cvar for split in splits], 3)
     does_not_bind = f'gamma does not bind: the CVaR of kernel ridge regression is {free}'
-    overshoots = 'overshoots between the first few points of so small a lambda'
+    overshoots = 'so does ridge regression of those few points: lambda is small'
     return Row(
         f'Fig. 3b: violation, {method}', 'settles to null' if method == PAPER else '',
         f'CVaR - gamma above 0 up to sample {spread(kept, 0)}, at most '
@@ -152,7 +152,7 @@ def row_of_softplus(seeds: int) -> Row:
     diverged = [end for end in ends if end is not None]
     when = f', after {spread(diverged, 0)} samples' if diverged else ''
     return Row(
-        'the positive part of Eq. (23) replaced by a softplus', 'a good approximation',
+        'the positive part of Eq. (23) replaced by a softplus', 'preserves the feasibility',
         f'diverges on {len(diverged)} of {seeds} splits{when}',
         'adds 5.60 to each loss, so that no function is feasible, and the multiplier grows until '
         'explicit steps are unstable',
@@ -180,10 +180,10 @@ def rows_binding(splits: Sequence[Split], setting: Setting = BINDING) -> list[Ro
     tolerances = spread([split.tolerance for split in splits], 4)
     price = [split.multiplier for split in splits]
     chosen = Row(
-        f'gamma that binds, at alpha = {setting.significance:g}', 'none',
+        f'gamma that binds, at alpha = {setting.significance:g}', '',
         f'gamma {tolerances}; multiplier at the optimum {spread(price, 3)}',
-        f'{setting.ratio:g} of the CVaR of kernel ridge regression on the same split, which is '
-        'the least that is had for nothing',
+        f'{setting.ratio:g} of the CVaR of kernel ridge regression on the same split: just under '
+        'what is had for nothing',
     )  # fmt: skip
     return [chosen, *(row_of_bound(splits, method, setting) for method in METHODS)]
 
