@@ -104,7 +104,7 @@ def row_of_violation(splits: Sequence[Split], method: str) -> Row:
     kept = [last_before(row > 0, AS_PUBLISHED.checkpoints) for row in violation]
     free = spread([split.free_cvar for split in splits], 3)
     does_not_bind = f'gamma does not bind: the CVaR of kernel ridge regression is {free}'
-    overshoots = 'so does ridge regression of those few points: lambda is small'
+    overshoots = 'overshoots, as ridge regression of the first few points does: lambda is small'
     return Row(
         f'Fig. 3b: violation, {method}', 'settles to null' if method == PAPER else '',
         f'CVaR - gamma above 0 up to sample {spread(kept, 0)}, at most '
