@@ -25,7 +25,7 @@ def length_of(line: Array) -> float:
 
 
 def at_lengths(line: Array, lengths: Array, wanted: Array) -> Array:
-    """Positions at distances ``wanted`` (n,), ascending, along a polyline with its lengths, (n, D).
+    """Positions at distances ``wanted`` (n,), ascending, along a polyline, (n, D).
 
     Beyond its ends these are its ends.
     """

@@ -22,7 +22,7 @@ def signatures():
         f'{name}.{key}': len(value.signatures)
         for name, module in sorted(sys.modules.items()) if name.startswith('kernel_constrained')
         for key, value in vars(module).items() if isinstance(value, Dispatcher)
-        if not name.endswith(('worlds', 'simulation'))
+        if not name.endswith(('worlds', 'exact', 'simulation', 'lidar', 'robot', 'episode'))
     }
 
 chance = ChanceConfig(under_noise='path')
