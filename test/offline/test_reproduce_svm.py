@@ -114,7 +114,7 @@ def test_a_curve_ends_where_the_run_ends():
     draw = draw_of(1, 0.2, *SMALL)
     for method in (HELD, EQ23, PENALTY):
         curve, outcome = (
-            curve_of(draw, method, 1.5, 200),
+            curve_of(draw, method, 1.5, {}, 6),
             outcome_of(learned(draw, method, 1.5), draw),
         )
         assert np.array_equal(curve.samples, np.arange(200, 1201, 200))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from kernel_constrained.core import PrimalDualLearner
 from kernel_constrained.offline.reproduction.svm_draws import CLASSES, Draw
-from kernel_constrained.offline.reproduction.svm_runs import Curve, MARGIN, margins, NAMES
+from kernel_constrained.offline.reproduction.svm_runs import Curve, MARGIN, margins, NAMES, POLK
 
 COLOURS = ('#4477aa', '#ee6677', '#228833', '#ccbb44', '#aa3377')
 GRID = 240
@@ -34,16 +34,16 @@ def draw_curves(
     figure = Figure(figsize=(11, 8), layout='constrained')
     objective, infeasibility, order, error = figure.subplots(2, 2).ravel()
     for method, curve in curves.items():
-        label = NAMES[method]
-        objective.plot(curve.samples, curve.objective, label=label)
-        infeasibility.plot(curve.samples, curve.cvar - tolerance, label=label)
-        order.plot(curve.samples, curve.order, label=label)
-        error.plot(curve.samples, 100 * curve.test_error, label=label)
+        line = {'label': NAMES[method], 'linestyle': '--' if method == POLK else '-'}
+        objective.plot(curve.samples, curve.objective, **line)
+        infeasibility.plot(curve.samples, curve.cvar - tolerance, **line)
+        order.plot(curve.samples, curve.order, **line)
+        error.plot(curve.samples, 100 * curve.test_error, **line)
     infeasibility.axhline(0.0, color='k', linewidth=0.8)
     error.axhline(
         100 * (1 - best_accuracy), color='k', linewidth=0.8, linestyle='--', label='Bayes'
     )
-    objective.set(title='(1a) Objective on the training points', yscale='log')
+    objective.set(title='(1a) Objective on the training points')
     infeasibility.set(title=rf'(1b) Infeasibility, CVaR $-\,\gamma$, $\gamma$ = {tolerance:.3f}')
     order.set(title='(1c) Model order', ylim=(0, None))
     error.set(title='(2a) Test error, %')

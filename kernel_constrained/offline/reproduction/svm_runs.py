@@ -71,6 +71,7 @@ class Curve(NamedTuple):
     cvar: Array
     order: Array
     test_error: Array
+    dual_variable: Array
 
 
 class Result(NamedTuple):
@@ -173,21 +174,23 @@ def compare(draw: Draw, seed: int) -> Result:
     return Result(seed, draw.variance, draw.best_accuracy, tolerance, {FREE: free, **outcomes})
 
 
-def curve_of(draw: Draw, method: str, tolerance: float, every: int, **other: Any) -> Curve:
-    """Learn the three epochs, and look at the function after ``every`` samples."""
+def curve_of(
+    draw: Draw, method: str, tolerance: float, other: dict[str, Any], looks: int
+) -> Curve:
+    """Learn the three epochs, and look at the function so many times, evenly spaced."""
     alpha = significance_of(draw.variance)
     learner = learner_of(method, alpha, tolerance, **other)
-    looks = []
-    for start in range(0, len(draw.order), every):
-        rows = draw.order[start : start + every]
+    seen = []
+    for rows in np.array_split(draw.order, looks):
         learner.partial_fit(draw.x[rows], draw.label[rows])
         losses = hinge_losses(learner.decision_function(draw.x), draw.label)
         error = np.mean(learner.predict(draw.test_x) != draw.test_label)
-        looks.append((
+        seen.append((
             learner.samples_, objective_of(learner, losses),
             conditional_value_at_risk(losses, alpha), learner.model_order_, error,
+            learner.dual_variable_,
         ))  # fmt: skip
-    return Curve(*np.array(looks, dtype=float).T)
+    return Curve(*np.array(seen, dtype=float).T)
 
 
 def seconds_of(draw: Draw, tolerance: float, repeats: int = 3) -> float:
