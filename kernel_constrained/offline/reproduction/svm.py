@@ -176,8 +176,7 @@ def rows_of_study(study: Study, results: list[Result]) -> list[Row]:
                 f'order {c.order[-1]:.0f}'
                 for first, c in study.penalties.items()
             ),
-            'doubled 18 times it ends feasible unless it began tiny; the order is not lower than '
-            'that of the others'),
+            'doubled 18 times it ends feasible unless it began tiny; the order changes little'),
         Row('processor time of the constrained run', '',
             f'{study.seconds:.2f} s for {held.samples[-1]:.0f} samples, order '
             f'{held.order[-1]:.0f}', 'asked: 0.6 s'),
