@@ -165,11 +165,10 @@ def rows_of_study(study: Study, results: list[Result]) -> list[Row]:
         Row('exchange of min and expectation (23)', 'preserves feasibility',
             f'binding gamma: CVaR/gamma {paper.cvar[-1] / study.tolerance:.3f} at the end, '
             f'multiplier at most {paper.dual_variable.max():.3f}; softplus, gamma = 2: multiplier '
-            f'{study.softened.dual_variable[-1]:.0f} and rising, test error '
+            f'{study.softened.dual_variable[-1]:.0f} at the end, test error '
             f'{study.softened.test_error[-1]:.1%} instead of {slack.test_error[-1]:.1%}',
-            'of a batch of four (23) sees the worst loss, whose mean is far below the CVaR '
-            'at 0.9; '
-            'with the softplus it has no solution at gamma = 2'),
+            'of a batch of four (23) sees the worst loss, whose mean is far below the CVaR at '
+            '0.9; with the softplus it has no solution at gamma = 2'),
         Row('penalty method', 'lower order, infeasible',
             '; '.join(
                 f'first coefficient {first:g}: CVaR/gamma {c.cvar[-1] / study.tolerance:.3f}, '
