@@ -205,7 +205,7 @@ class TrajectoryConfig:
     step_size: float = parameter(0.5, 'step size on the gradient over 1 + dual variable', low=1e-6)
     samples: int = parameter(32, 'random times of a step', low=1, high=4096)
     max_steps: int = parameter(300, 'steps after which a candidate is given up', low=0)
-    quick_steps: int = parameter(60, 'steps after which another candidate is tried first', low=0)
+    quick_steps: int = parameter(16, 'steps after which another candidate is tried first', low=0)
     check_every: int = parameter(4, 'steps from one attempt at a proof to the next', low=1)
     budget: float = parameter(
         1e-3, 'largest displacement by which a path is compressed', unit='m', low=0.0, high=1e3

@@ -20,7 +20,7 @@ Array = npt.NDArray[np.float64]
 
 # Longest ways that are looked for on other sides, against the shortest; and sets of sides looked
 # at for each path that is wanted: straight, they may come in another order than on the grid.
-STRETCH = 1.5
+STRETCH = 1.25
 SPARE = 3
 
 
