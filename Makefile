@@ -7,13 +7,16 @@ KILLIAN := $(VENV)/.killian
 PEERS := $(VENV)/.peers
 OUTPUT ?= out
 
-.PHONY: demo demo-scans demo-planner reproduce example-bag test lint benchmark clean
+.PHONY: demo demo-scans demo-places demo-planner reproduce example-bag test lint benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo lidar --output $(OUTPUT)/lidar
 
 demo-scans: $(STAMP) $(KILLIAN)
 	$(BIN)/python -m kernel_constrained demo scans --output $(OUTPUT)/scans
+
+demo-places: $(STAMP) $(KILLIAN)
+	$(BIN)/python -m kernel_constrained demo places --output $(OUTPUT)/places
 
 demo-planner: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo planner --output $(OUTPUT)/planner
@@ -37,7 +40,7 @@ test: compile-planning lint compile-learning $(KILLIAN)
 compile-%: $(STAMP)
 	$(BIN)/python test/compiling.py $*
 
-benchmark: $(PEERS)
+benchmark: $(PEERS) $(KILLIAN)
 	$(BIN)/python test/benchmark/cost_against_order.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/error_against_cost.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/filter_latency.py --output $(OUTPUT)/benchmark
@@ -45,6 +48,7 @@ benchmark: $(PEERS)
 	$(BIN)/python test/benchmark/filter_soak.py
 	$(BIN)/python test/benchmark/evaluate_speed.py
 	$(BIN)/python test/benchmark/replay_rate.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/places.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/planner_peers.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/planner_certificate.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/planner_closed_loop.py --output $(OUTPUT)/benchmark

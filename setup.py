@@ -18,6 +18,7 @@ ROS_WHEELS = [
 COMMANDS = {
     'filter_node': 'nodes.filter_node',
     'planner_node': 'nodes.planner_node',
+    'classifier_node': 'nodes.classifier_node',
     'replay_node': 'nodes.replay_node',
     'record_node': 'nodes.record_node',
     'simulate': 'nodes.simulator_node',

@@ -11,6 +11,7 @@ import sys
 COMMANDS = {
     'filter_node': ('nodes.filter_node', 'ROS node: learns and publishes estimates from scans'),
     'planner_node': ('nodes.planner_node', 'ROS node: plans paths that are proven free'),
+    'classifier_node': ('nodes.classifier_node', 'ROS node: learns places from scans and labels'),
     'replay_node': ('nodes.replay_node', 'ROS node: plays bags, robot logs, the LIDAR table'),
     'record_node': ('nodes.record_node', 'ROS node: records topics to a rosbag2 (mcap)'),
     'simulate': ('nodes.simulator_node', 'ROS node: a robot with a range finder in a made world'),
@@ -28,7 +29,7 @@ COMMANDS = {
 
 def usage() -> str:
     """One line for each command."""
-    lines = [f'  {name:<12} {text}' for name, (_, text) in COMMANDS.items()]
+    lines = [f'  {name:<15} {text}' for name, (_, text) in COMMANDS.items()]
     return '\n'.join(
         ['usage: python -m kernel_constrained COMMAND [ARGUMENTS]', '', *lines, '',
          'COMMAND --help says more of a command.']

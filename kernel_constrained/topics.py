@@ -4,3 +4,10 @@
 
 # What filter_node publishes below its own name (std_msgs/Float64).
 FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time')
+
+# What classifier_node publishes below its own name.
+CLASSIFIER_FIGURES = (*FIGURES, 'margin')
+
+# Keys of the values of its label_scores (diagnostic_msgs/DiagnosticArray): a score's goes on with
+# the label.
+MARGIN, SCORE = 'margin', 'score: '

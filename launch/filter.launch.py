@@ -5,12 +5,15 @@
 from launch.substitutions import LaunchConfiguration
 
 from kernel_constrained.nodes.launching import (
+    arguments_of_rviz,
     arguments_on_robot,
-    beside_robot,
     declared,
     ESTIMATES,
-    filter_node,
+    learning_node,
+    MODEL_ON_ROBOT,
     options_on_robot,
+    recorder_beside,
+    rviz_beside,
 )
 from launch import LaunchDescription
 
@@ -19,7 +22,6 @@ TOPICS = {
     'range': ('range', 'topic of the ranges (Range), where input.type is range'),
     'pose': ('pose', 'topic of the trusted pose, of the type that pose.type names'),
 }
-MODEL = ('', 'model file: to go on with, if it is there, and to save to at the end')
 
 
 def generate_launch_description():
@@ -27,10 +29,15 @@ def generate_launch_description():
     time = {'use_sim_time': LaunchConfiguration('use_sim_time')}
     return LaunchDescription(
         [
-            *declared(arguments_on_robot('filter', TOPICS, model=MODEL)),
-            *beside_robot(list(TOPICS), ESTIMATES),
-            filter_node(
-                [LaunchConfiguration('config'), time], go_on=True, **options_on_robot(TOPICS)
+            *declared(arguments_on_robot('filter', TOPICS, model=MODEL_ON_ROBOT)),
+            *declared(arguments_of_rviz('filter')),
+            rviz_beside(TOPICS),
+            recorder_beside(list(TOPICS), ESTIMATES),
+            learning_node(
+                'filter_node',
+                [LaunchConfiguration('config'), time],
+                go_on=True,
+                **options_on_robot(TOPICS),
             ),
         ]
     )

@@ -6,11 +6,13 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from kernel_constrained.nodes.launching import (
+    arguments_of_rviz,
     arguments_on_robot,
-    beside_robot,
     declared,
     options_on_robot,
     PACKAGE,
+    recorder_beside,
+    rviz_beside,
 )
 from launch import LaunchDescription
 
@@ -29,7 +31,9 @@ def generate_launch_description():
     return LaunchDescription(
         [
             *declared(arguments_on_robot('planner', TOPICS)),
-            *beside_robot(list(TOPICS), ['planner_node/markers']),
+            *declared(arguments_of_rviz('planner')),
+            rviz_beside(TOPICS),
+            recorder_beside(list(TOPICS), ['planner_node/markers']),
             Node(
                 package=PACKAGE,
                 executable='planner_node',

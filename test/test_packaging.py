@@ -15,8 +15,8 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXECUTABLES = (
-    'filter_node', 'planner_node', 'replay_node', 'record_node', 'simulate', 'evaluate', 'sweep',
-    'convert', 'reproduce', 'parameters', 'demo',
+    'filter_node', 'planner_node', 'classifier_node', 'replay_node', 'record_node', 'simulate',
+    'evaluate', 'sweep', 'convert', 'reproduce', 'parameters', 'demo',
 )  # fmt: skip
 CONFIG = sorted(path.name for path in (REPOSITORY / 'config').iterdir())
 LAUNCH = sorted(path.name for path in (REPOSITORY / 'launch').glob('*.launch.py'))

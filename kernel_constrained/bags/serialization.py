@@ -11,11 +11,12 @@ from rosbags.typesys.store import Typestore
 
 from kernel_constrained.bags.recording import Message, one_line, RecordingError
 
-__all__ = ['POSE_TYPE', 'RANGE_TYPE', 'SCAN_TYPE', 'decode', 'typestore']
+__all__ = ['POSE_TYPE', 'RANGE_TYPE', 'SCAN_TYPE', 'STRING_TYPE', 'decode', 'typestore']
 
 POSE_TYPE = 'geometry_msgs/msg/PoseStamped'
 RANGE_TYPE = 'sensor_msgs/msg/Range'
 SCAN_TYPE = 'sensor_msgs/msg/LaserScan'
+STRING_TYPE = 'std_msgs/msg/String'
 
 
 @cache

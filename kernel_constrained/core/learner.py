@@ -545,6 +545,41 @@ class PrimalDualLearner:
         for name, rows in self._learned_rows().items():
             self._table[rows, :order] = arrays[name]
 
+    def with_classes(self, classes: int) -> 'PrimalDualLearner':
+        """Return a learner of more classes that goes on with what this one has learned.
+
+        The functions of the new classes, which come last, are zero.
+
+        Raises
+        ------
+        ValueError
+            Where the loss has no classes, or there would be fewer.
+        """
+        if not LOSSES[self.loss].several or classes < self.classes:
+            raise ValueError(
+                f'loss {self.loss} with {self.classes} classes cannot go on with {classes}: '
+                'classes are added to a multi-class loss, and none is taken back'
+            )
+        header, arrays = self.to_parts()
+        header['parameters']['classes'] = classes
+        if arrays:
+            arrays['weights'] = self._widened(arrays['weights'], classes)
+            arrays['state'] = self._with_wider_batch(arrays['state'], classes)
+        return self.from_parts(header, arrays)
+
+    def _widened(self, rows: Array, classes: int) -> Array:
+        """Put rows of zeros behind those of the classes, for iterates and averages alike."""
+        groups = rows.reshape(-1, self.classes, rows.shape[1])
+        more = np.zeros((len(groups), classes - self.classes, rows.shape[1]))
+        return np.concatenate([groups, more], axis=1).reshape(-1, rows.shape[1])
+
+    def _with_wider_batch(self, state: Array, classes: int) -> Array:
+        """Make room for the functions' values in the samples that wait, and coefficients."""
+        begin = self._first_bound_end() + self.batch_size * (self._inputs + self._columns)
+        end = begin + 2 * self.batch_size * self._functions
+        rows = state[begin:end].reshape(2 * self.batch_size, self._functions).T
+        return np.concatenate([state[:begin], self._widened(rows, classes).T.ravel(), state[end:]])
+
     def set_parameters(self, **values: Any) -> None:
         """Change run-time parameters (those of one constraint too) between two samples.
 

@@ -37,6 +37,9 @@ RECORD = {
 
 ESTIMATES = ('estimate', *(f'filter_node/{name}' for name in FIGURES))
 
+# Model file of a node on a robot.
+MODEL_ON_ROBOT = ('', 'model file: to go on with, if it is there, and to save to at the end')
+
 # A robot in a namespace has its transforms there, as those of Nav2 do.
 TRANSFORMS = ('tf', 'tf_static')
 
@@ -56,11 +59,15 @@ def declared(arguments: dict[str, tuple[str, str]]) -> list[DeclareLaunchArgumen
     ]
 
 
-def filter_node(parameters: list[Any], go_on: bool = False, **options: Any) -> OpaqueFunction:
-    """Start the filter; it saves to the file of argument ``model`` where one is given.
+def learning_node(
+    executable: str, parameters: list[Any], go_on: bool = False, **options: Any
+) -> OpaqueFunction:
+    """Start a node that learns; it saves to the file of argument ``model`` where one is given.
 
     Parameters
     ----------
+    executable
+        The node.
     parameters
         Parameter files and dictionaries; those of ``model`` come after them.
     go_on
@@ -79,7 +86,7 @@ def filter_node(parameters: list[Any], go_on: bool = False, **options: Any) -> O
         given = [*parameters, model] if path else parameters
         return [
             Node(
-                package=PACKAGE, executable='filter_node', output='screen', parameters=given,
+                package=PACKAGE, executable=executable, output='screen', parameters=given,
                 **options,
             )
         ]  # fmt: skip
@@ -95,7 +102,7 @@ def arguments_on_robot(
     Parameters
     ----------
     kind
-        ``config/KIND.yaml`` and ``config/KIND.rviz`` are the defaults.
+        ``config/KIND.yaml`` is the default.
     topics
         Names of its topics, each with its default and what it means.
     others
@@ -107,9 +114,15 @@ def arguments_on_robot(
         **topics,
         **others,
         'use_sim_time': ('false', 'true to take the time from /clock'),
+        **RECORD,
+    }
+
+
+def arguments_of_rviz(kind: str) -> dict[str, tuple[str, str]]:
+    """Return the launch arguments of RViz; ``config/KIND.rviz`` is the default."""
+    return {
         'rviz': ('false', 'true to start RViz (package rviz2)'),
         'rviz_config': (config_file(f'{kind}.rviz'), 'what RViz shows'),
-        **RECORD,
     }
 
 
@@ -121,11 +134,26 @@ def options_on_robot(topics: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def beside_robot(topics: Sequence[str], outputs: Sequence[str]) -> list[Any]:
-    """Start RViz and a recorder beside a node, where arguments say so.
+def rviz_beside(topics: Iterable[str]) -> Node:
+    """Start RViz beside a node whose ``topics`` are launch arguments, where one says so.
 
-    Put them before the node: where one is not installed, launch ends there, and leaves what it
-    has started running.
+    Put this and :func:`recorder_beside` before the node: where one is not installed, launch ends
+    there, and leaves what it has started running.
+    """
+    options = options_on_robot(topics)
+    options['remappings'] += [(f'/{name}', name) for name in TRANSFORMS]
+    return Node(
+        package='rviz2',
+        executable='rviz2',
+        arguments=['-d', LaunchConfiguration('rviz_config')],
+        parameters=[{'use_sim_time': LaunchConfiguration('use_sim_time')}],
+        condition=IfCondition(LaunchConfiguration('rviz')),
+        **options,
+    )
+
+
+def recorder_beside(topics: Sequence[str], outputs: Sequence[str]) -> OpaqueFunction:
+    """Record beside a node, where an argument says so.
 
     Parameters
     ----------
@@ -134,9 +162,6 @@ def beside_robot(topics: Sequence[str], outputs: Sequence[str]) -> list[Any]:
     outputs
         Those that are recorded beside them.
     """
-    options = options_on_robot(topics)
-    options['remappings'] += [(f'/{name}', name) for name in TRANSFORMS]
-    use_sim_time = LaunchConfiguration('use_sim_time')
 
     def record(context: LaunchContext) -> list[ExecuteProcess]:
         heard = [LaunchConfiguration(name).perform(context) for name in topics]
@@ -144,19 +169,11 @@ def beside_robot(topics: Sequence[str], outputs: Sequence[str]) -> list[Any]:
             context,
             [*heard, *TRANSFORMS, *(f'/{name}' for name in TRANSFORMS)],
             LaunchConfiguration('namespace').perform(context),
-            IfCondition(use_sim_time).evaluate(context),
+            IfCondition(LaunchConfiguration('use_sim_time')).evaluate(context),
             outputs,
         )
 
-    rviz = Node(
-        package='rviz2',
-        executable='rviz2',
-        arguments=['-d', LaunchConfiguration('rviz_config')],
-        parameters=[{'use_sim_time': use_sim_time}],
-        condition=IfCondition(LaunchConfiguration('rviz')),
-        **options,
-    )
-    return [rviz, OpaqueFunction(function=record)]
+    return OpaqueFunction(function=record)
 
 
 def recorder(
@@ -259,7 +276,7 @@ def replay_description(
     return LaunchDescription(
         [
             *declared({name: given[1:] for name, given in arguments.items()} | others),
-            filter_node([LaunchConfiguration('filter_config')]),
+            learning_node('filter_node', [LaunchConfiguration('filter_config')]),
             OpaqueFunction(function=start),
         ]
     )

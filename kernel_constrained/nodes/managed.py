@@ -111,7 +111,7 @@ class ManagedNode(LifecycleNode):
         """Use a message; whatever comes of it is counted, and nothing leaves the callback.
 
         Afterwards ``~/processed`` names the message by its stamp and input: what a replay in
-        lockstep waits for.
+        lockstep waits for. One without a header cannot be named, and is not waited for.
         """
         if not self.active:
             return  # an EventsExecutor hands on what came before the subscription was closed
@@ -128,7 +128,7 @@ class ManagedNode(LifecycleNode):
             self._drop(kind, error.reason, str(error))
         except Exception as error:
             self._drop(kind, f'internal error {type(error).__name__}', traceback.format_exc())
-        if self._processed is not None:
+        if self._processed is not None and hasattr(message, 'header'):
             self._answer.stamp, self._answer.frame_id = message.header.stamp, kind
             self._processed.publish(self._answer)
         if self._diagnostics is not None:

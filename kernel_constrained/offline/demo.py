@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Demonstrations: the nodes at work, over DDS, then reported on.
 
-Replay or simulator, filter or planner, and recorder are processes of their own; what is reported
-comes from the recording and from the model that the filter saved.
+Replay or simulator, the node that is shown, and recorder are processes of their own; what is
+reported comes from the recording and from the model that the filter saved.
 """
 
 import argparse
@@ -16,10 +16,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from kernel_constrained.bags import LidarRecording, open_recording, RecordingError
 from kernel_constrained.configuration import from_flat, read_parameter_file
-from kernel_constrained.offline import lidar_report, planner_figure, planner_report, scan_report
-from kernel_constrained.offline.recorded import read_recorded, Recorded
+from kernel_constrained.offline import (
+    classification,
+    lidar_report,
+    places,
+    places_report,
+    planner_figure,
+    planner_report,
+    scan_report,
+)
+from kernel_constrained.offline.recorded import read_recorded
+from kernel_constrained.perception.classifier_config import ClassifierNodeConfig
 from kernel_constrained.perception.filter import ScanFilter
 from kernel_constrained.planning.node_config import PlannerNodeConfig
 from kernel_constrained.planning.simulator import SimulatorConfig
@@ -27,8 +38,14 @@ from kernel_constrained.share import share_folder
 
 T = TypeVar('T')
 
+# Share of a recording whose places the classifier is told; the rest is held out.
+LABELLED = 0.7
+
+CLASSIFIER_TOPICS = ('label_estimate', 'label_scores')
+CLASSIFIER_ANSWERS = 'classifier_node/processed'
+
 # By default: of splits and shuffles, and of a world with ways on many sides of what is in it.
-SEEDS = {'lidar': 0, 'scans': 0, 'planner': 9}
+SEEDS = {'lidar': 0, 'scans': 0, 'places': 0, 'planner': 9}
 
 # Simulated seconds a second that a drive is shown at, where the machine keeps up.
 PLANNER_RATE = 5.0
@@ -95,46 +112,63 @@ def run_beside(
     return process.wait()
 
 
-def replay_through_nodes(kind: str, output: Path, replay: dict[str, str]) -> Recorded:
-    """Replay through the filter, record, and return what was recorded.
+def replay_through_nodes(
+    kind: str,
+    output: Path,
+    replay: Mapping[str, Any],
+    node: str = 'filter_node',
+    record: Mapping[str, Any] | None = None,
+) -> Path:
+    """Replay through a node that learns, record what it says, and return the recording.
 
     Writes ``recording.mcap``, ``model.npz`` and the nodes' logs to ``output``.
+
+    Parameters
+    ----------
+    kind
+        ``config/filter_KIND.yaml`` (or ``classifier_``) and ``config/replay_KIND.yaml`` are used.
+    output
+        The folder.
+    replay, record
+        Parameters of replay_node and of record_node on top of their files.
+    node
+        The one that learns.
     """
     recording, model = output / 'recording.mcap', output / 'model.npz'
     recording.unlink(missing_ok=True)
     config, env = share_folder() / 'config', environment()
-    filter_command = node_command(
-        'filter_node',
-        config / f'filter_{kind}.yaml',
+    learning_command = node_command(
+        node,
+        config / f'{node.removesuffix("_node")}_{kind}.yaml',
         {'executor': 'events', 'model.path': str(model), 'model.save_at_end': 'true'},
     )
     record_command = node_command(
         'record_node',
         config / 'record.yaml',
-        {'executor': 'events', 'destination': str(recording)},
+        {'executor': 'events', 'destination': str(recording), **(record or {})},
     )
     replay_command = node_command(
         'replay_node',
         config / f'replay_{kind}.yaml',
         {'executor': 'events', 'answer_topic': 'record_node/processed', **replay},
     )
-    print('replaying through filter_node (the first time it is compiled, half a minute) ...',
+    print(f'replaying through {node} (the first time it is compiled, half a minute) ...',
           flush=True)  # fmt: skip
     with (
         running(record_command, output / 'record_node.log', env) as recorder,
-        running(filter_command, output / 'filter_node.log', env) as filter_,
+        running(learning_command, output / f'{node}.log', env) as learning,
     ):
-        code = run_beside(replay_command, (recorder, filter_), env)
+        code = run_beside(replay_command, (recorder, learning), env)
         if code != 0:
-            log = (output / 'filter_node.log').read_text()
-            raise DemoError(f'replay_node ended with code {code}; filter_node said:\n{log}')
-    return read_recorded(recording)
+            log = (output / f'{node}.log').read_text()
+            raise DemoError(f'replay_node ended with code {code}; {node} said:\n{log}')
+    return recording
 
 
 def demo_lidar(output: Path, seed: int) -> None:
     """Replay the LIDAR table, print a line for each epoch, draw Fig. 3."""
     settings = {'lidar.seed': str(seed), 'lidar.evaluate_epochs': 'true'}
-    recorded = replay_through_nodes('lidar', output, settings)
+    recorded = read_recorded(replay_through_nodes('lidar', output, settings))
     model = ScanFilter.load(output / 'model.npz')
     bound = model.config.learner
     table = lidar_report.epoch_table(
@@ -148,12 +182,38 @@ def demo_lidar(output: Path, seed: int) -> None:
 
 def demo_scans(output: Path, source: str) -> None:
     """Replay scans with poses, print the prequential error of each component, draw it."""
-    recorded = replay_through_nodes('scans', output, {'source': source})
+    recorded = read_recorded(replay_through_nodes('scans', output, {'source': source}))
     with open_recording(source) as recording:
         result = scan_report.prequential(recording, recorded)
     print(scan_report.format_table(result, recorded))
     scan_report.draw(result, recorded, output / 'scans.png')
     print(f'figure: {output / "scans.png"}')
+
+
+def demo_places(output: Path, source: str) -> bool:
+    """Classify places, labelled by a map of them; return whether it is the same without nodes."""
+    bag = output / 'places.mcap'
+    with open_recording(source) as recording:
+        print(f'labelling the places of {recording.name} by a map ...', flush=True)
+        known = places.labelled(recording)
+        seconds = LABELLED * (recording.end - recording.start) * 1e-9
+        test_from = recording.start + round(seconds * 1e9)
+        bag.unlink(missing_ok=True)
+        places.write_labelled(recording, known, bag, seconds)
+    record = {'topics': f'[{", ".join(CLASSIFIER_TOPICS)}]', 'answer_topic': CLASSIFIER_ANSWERS}
+    said = classification.read_said(
+        replay_through_nodes('places', output, {'source': bag}, 'classifier_node', record)
+    )
+    judged = places_report.judge(said, known, test_from)
+    print(places_report.format_table(judged))
+    file = share_folder() / 'config' / 'classifier_places.yaml'
+    with open_recording(bag) as recording:
+        offline, _ = classification.classify(recording, configured(ClassifierNodeConfig, file, {}))
+    same = said.scores == offline.scores and np.array_equal(said.stamps, offline.stamps)
+    print(f'without middleware: {"the same, bit for bit" if same else "not the same"}')
+    places_report.draw(judged, known, output / 'places.png')
+    print(f'figure: {output / "places.png"}')
+    return same
 
 
 def configured(cls: type[T], file: Path, settings: Mapping[str, Any]) -> T:
@@ -226,7 +286,7 @@ def main(argv: list[str] | None = None) -> int:
         prog='python -m kernel_constrained demo',
         description='Let the nodes work, over DDS; print a table, write figures.',
     )
-    parser.add_argument('data', choices=('lidar', 'scans', 'planner'))
+    parser.add_argument('data', choices=('lidar', 'scans', 'places', 'planner'))
     parser.add_argument('--output', type=Path, default=None, help='folder (default: out/DATA)')
     parser.add_argument(
         '--seed', type=int, default=None,
@@ -234,7 +294,9 @@ def main(argv: list[str] | None = None) -> int:
         'planner: world and noise ({planner})'.format(**SEEDS),
     )  # fmt: skip
     parser.add_argument(
-        '--source', default='killian', help='scans: rosbag2, CARMEN log or g2o file (killian)'
+        '--source',
+        default='killian',
+        help='scans, places: rosbag2, CARMEN log or g2o file (killian)',
     )
     arguments = parser.parse_args(argv)
     seed = SEEDS[arguments.data] if arguments.seed is None else arguments.seed
@@ -245,6 +307,8 @@ def main(argv: list[str] | None = None) -> int:
             demo_lidar(output, seed)
         elif arguments.data == 'scans':
             demo_scans(output, arguments.source)
+        elif arguments.data == 'places':
+            return 0 if demo_places(output, arguments.source) else 1
         elif not demo_planner(output, seed):
             return 1
     except (DemoError, RecordingError) as error:

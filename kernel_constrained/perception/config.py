@@ -29,12 +29,12 @@ def same_as(field: 'attrs.Attribute[Any]', default: Any = None) -> Any:
 
 
 @attrs.frozen
-class FeatureConfig:
+class ScanFeatureConfig:
     """How a scan becomes the learner's inputs."""
 
     type: str = parameter(
-        'sectors', 'features of a scan: median ranges of sectors, ranges at a grid of bearings, '
-        'or a single range', choices=('sectors', 'beams', 'range'),
+        'sectors', 'features of a scan: median ranges of sectors, or ranges at a grid of bearings',
+        choices=('sectors', 'beams'),
     )  # fmt: skip
     sectors: int = parameter(24, 'equal sectors of bearing of type sectors', low=1, high=4096)
     beams: int = parameter(72, 'bearings of the grid of type beams', low=2, high=4096)
@@ -53,6 +53,29 @@ class FeatureConfig:
     half_range: float = parameter(
         2.0, 'range r0 in the feature r / (r + r0): how near is near', unit='m', low=1e-3, high=1e9
     )
+
+    @property
+    def count(self) -> int:
+        """Features of a scan."""
+        return self.sectors if self.type == 'sectors' else self.beams
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse sectors that are empty or overlap."""
+        if not 0.0 < self.bearing_max - self.bearing_min <= FULL_TURN:
+            raise ConfigurationError(
+                'bearing_max must exceed bearing_min by at most a full turn '
+                f'(got {self.bearing_max:g} and {self.bearing_min:g})'
+            )
+
+
+@attrs.frozen
+class FeatureConfig(ScanFeatureConfig):
+    """How a scan, or a single range, becomes the learner's inputs."""
+
+    type: str = parameter(
+        'sectors', 'features of a scan: median ranges of sectors, ranges at a grid of bearings, '
+        'or a single range', choices=('sectors', 'beams', 'range'),
+    )  # fmt: skip
     max_elapsed: float = parameter(
         10.0, 'elapsed time beyond which a motion counts as this long', unit='s', low=0.0, high=1e9
     )
@@ -62,16 +85,8 @@ class FeatureConfig:
 
     @property
     def count(self) -> int:
-        """Features of a scan."""
-        return {'sectors': self.sectors, 'beams': self.beams, 'range': 1}[self.type]
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse sectors that are empty or overlap."""
-        if not 0.0 < self.bearing_max - self.bearing_min <= FULL_TURN:
-            raise ConfigurationError(
-                'bearing_max must exceed bearing_min by at most a full turn '
-                f'(got {self.bearing_max:g} and {self.bearing_min:g})'
-            )
+        """Features of a scan, or of a range."""
+        return 1 if self.type == 'range' else super().count
 
 
 @attrs.frozen
@@ -158,8 +173,8 @@ class PairingConfig:
 
 
 @attrs.frozen
-class LearnerConfig:
-    """The learner, on inputs and targets of order one."""
+class KernelLearnerConfig:
+    """The learner, on inputs of order one, by steps of first order."""
 
     kernel: str = parameter('gaussian', 'kernel', choices=('gaussian', 'polynomial'))
     bandwidth: float = parameter(
@@ -173,10 +188,8 @@ class LearnerConfig:
     significance: float = same_as(BOUND['significance'])
     tolerance: float = same_as(BOUND['tolerance'])
     mode: str = same_as(LEARNER['mode'])
-    step: str = same_as(LEARNER['step'])
     step_size: float = same_as(LEARNER['step_size'])
     parsimony: float = same_as(LEARNER['parsimony'])
-    novelty: float = same_as(LEARNER['novelty'])
     regularization: float = same_as(LEARNER['regularization'])
     dual_regularization: float = same_as(LEARNER['dual_regularization'])
     batch_size: int = same_as(LEARNER['batch_size'])
@@ -190,8 +203,8 @@ class LearnerConfig:
     max_model_order: int = same_as(LEARNER['max_model_order'], 300)
     loss_window: int = same_as(LEARNER['loss_window'])
 
-    def build(self) -> PrimalDualLearner:
-        """Make the learner, which has seen nothing."""
+    def build(self, **more: Any) -> PrimalDualLearner:
+        """Make the learner, which has seen nothing; ``more`` is what is no parameter of ours."""
         kernel = (
             Gaussian(self.bandwidth)
             if self.kernel == 'gaussian'
@@ -199,7 +212,15 @@ class LearnerConfig:
         )
         bound = CVaR(self.significance, self.tolerance) if self.constrained else None
         shared = {name: getattr(self, name) for name in LEARNER if hasattr(self, name)}
-        return PrimalDualLearner(**{**shared, 'kernel': kernel, 'constraint': bound})
+        return PrimalDualLearner(**{**shared, 'kernel': kernel, 'constraint': bound, **more})
+
+
+@attrs.frozen
+class LearnerConfig(KernelLearnerConfig):
+    """The learner, on inputs and targets of order one."""
+
+    step: str = same_as(LEARNER['step'])
+    novelty: float = same_as(LEARNER['novelty'])
 
 
 @attrs.frozen
@@ -216,11 +237,17 @@ class FilterConfig:
 
 
 @attrs.frozen
-class InputConfig:
+class ScanInputConfig:
+    """What is expected on topic ``scan``."""
+
+    frame_id: str = parameter('', "frame of the sensor, empty for the first message's")
+
+
+@attrs.frozen
+class InputConfig(ScanInputConfig):
     """What the node subscribes to for scans: topic ``scan``, or ``range``."""
 
     type: str = parameter('scan', 'sensor_msgs/LaserScan or Range', choices=('scan', 'range'))
-    frame_id: str = parameter('', "frame of the sensor, empty for the first message's")
 
 
 @attrs.frozen

@@ -6,20 +6,17 @@ The node and the offline commands use this same object: what it is fed decides w
 """
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained import model_file
-from kernel_constrained.configuration import ConfigurationError, fields, flatten, from_flat
-from kernel_constrained.core import DivergenceError, LossHistory, PrimalDualLearner
-from kernel_constrained.model_file import ModelFileError
-from kernel_constrained.perception.config import FilterConfig, LearnerConfig, mounting_of
+from kernel_constrained.core import DivergenceError
+from kernel_constrained.perception.config import FilterConfig
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.inputs import Inputs
+from kernel_constrained.perception.learning import plain_scan, ScanLearner
 from kernel_constrained.perception.pairing import Pair, Pairing
 from kernel_constrained.perception.recent import Recent
 from kernel_constrained.perception.scaling import Scaling, thinned
@@ -95,7 +92,7 @@ class Waiting(NamedTuple):
     support: float
 
 
-class ScanFilter:
+class ScanFilter(ScanLearner):
     """Predicts from each scan, and learns from each that is paired with a trusted pose.
 
     Parameters
@@ -105,30 +102,24 @@ class ScanFilter:
 
     Attributes
     ----------
-    learner : PrimalDualLearner
-        What has been learned.
-    learning : bool
-        False to go on predicting without learning.
-    mounting : Mounting
-        Where the sensor sits on the robot.
     inputs : Inputs
         From scans to inputs.
     scaling : Scaling
         Offset and scale of the inputs.
-    losses : LossHistory
-        Of the scans with a trusted pose, each from before it was learned.
     scans : int
         Scans taken, whether or not there was an estimate.
-    samples : int
-        Pairs learned.
     looked : bool
         Whether there were enough pairs for a scaling by their range.
     """
 
+    KIND = FORMAT
+    CONFIG = FilterConfig
+    LEARNED = (*ScanLearner.LEARNED, 'looked', 'scaling', 'target', '_recent', '_spread')
+
+    config: FilterConfig
+
     def __init__(self, config: FilterConfig) -> None:
-        self.config = config
-        self.learning = True
-        self.mounting = mounting_of(config.mounting)
+        super().__init__(config)
         self.pairing: Pairing[Waiting] = Pairing(
             config.pairing.max_gap, config.pairing.queue_size, config.pose.max_jump
         )
@@ -139,11 +130,10 @@ class ScanFilter:
 
     def reset(self) -> None:
         """Forget everything that was learned."""
+        super().reset()
         config = self.config
         self.target = Target(config.target)
         self.learner = config.learner.build()
-        self.losses = LossHistory(config.learner.loss_window)
-        self.samples = 0
         self.looked = False
         inputs = self.inputs.count
         self.scaling = Scaling.fixed(np.zeros(inputs), np.ones(inputs))
@@ -165,8 +155,7 @@ class ScanFilter:
             if self.config.features.type == 'range':
                 scan: Scan | Reading = Reading(1.0 + i, 0.0, 100.0)
             else:
-                beams = np.full(8, 1.0 + i, dtype=np.float32)
-                scan = Scan(beams, self.config.features.bearing_min, 1e-3, 0.0, 100.0)
+                scan = plain_scan(self.config.features, 1.0 + i)
             spare.pose(i, pose)
             spare.scan(i, scan)
             spare.learn()
@@ -290,117 +279,32 @@ class ScanFilter:
                 self.learner.partial_fit(x[None], y[None])
 
     def reconfigure(self, config: FilterConfig) -> None:
-        """Take the run-time parameters of a configuration; they are the learner's.
-
-        Raises
-        ------
-        ConfigurationError
-            Where another parameter differs; nothing has changed then.
-        """
-        differing = self._fixed_differences(config)
-        if differing:
-            raise ConfigurationError(f'cannot change while running: {"; ".join(differing)}')
-        if config.mounting != self.config.mounting:
-            self.mounting = mounting_of(config.mounting)
+        """Take the run-time parameters of a configuration; raises as for every learner."""
+        super().reconfigure(config)
         self.pairing.max_jump = config.pose.max_jump
-        names = [f.name for f in attrs.fields(LearnerConfig) if f.metadata['runtime']]
-        if not config.learner.constrained:
-            names = [name for name in names if name not in ('significance', 'tolerance')]
-        self.learner.set_parameters(**{name: getattr(config.learner, name) for name in names})
-        self.config = config
-
-    def restore(self, path: str | Path) -> None:
-        """Take what was learned from a file that :meth:`save` wrote under the same configuration.
-
-        Run-time parameters may differ; those in force stay.
-
-        Raises
-        ------
-        ModelFileError
-            Where the file cannot be read or other parameters differ; nothing has changed then.
-        """
-        loaded = ScanFilter.load(path)
-        differing = self._fixed_differences(loaded.config)
-        if differing:
-            raise ModelFileError(f'{path} was learned otherwise: {"; ".join(differing)}')
-        for name in (
-            'learner',
-            'losses',
-            'samples',
-            'looked',
-            'scaling',
-            'target',
-            '_recent',
-            '_spread',
-        ):
-            setattr(self, name, getattr(loaded, name))
-        self.reconfigure(self.config)
-
-    def cvar(self) -> float:
-        """CVaR of the newest losses, also of a filter that is frozen or has no constraint."""
-        return self.losses.cvar(self.config.learner.significance)
-
-    def cvar_since_start(self) -> float:
-        """CVaR of all the losses there were, within 2 %."""
-        return self.losses.cvar_since_start(self.config.learner.significance)
 
     # -- files ------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write configuration and what was learned; the file is replaced whole or not at all."""
-        write_filter(path, *self.to_parts())
-
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Split into (plain values, arrays): what a model file holds, apart from the filter."""
-        header, arrays = self.learner.to_parts()
-        counts = {'samples': self.samples, 'looked': self.looked, 'pairs': self._recent.count}
-        return {'config': self._filter_settings(), 'learner': header, **counts}, {
-            **{name: array.copy() for name, array in arrays.items()},
-            **self.losses.to_arrays(),
+        header, arrays = super().to_parts()
+        return {**header, 'looked': self.looked, 'pairs': self._recent.count}, {
+            **arrays,
             'recent': self._recent.to_array(),
             'spread': self._spread,
             'input_range': self.scaling.to_array(),
             'target_range': self.target.range.to_array(),
         }
 
-    @classmethod
-    def load(cls, path: str | Path) -> 'ScanFilter':
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        ModelFileError
-            Where the file is damaged, of another kind, or of a version this one cannot read.
-        """
-        header, arrays = model_file.read(path, FORMAT)
-        try:
-            filter_ = cls(from_flat(FilterConfig, header['config']))
-            filter_.samples, filter_.looked = int(header['samples']), bool(header['looked'])
-            filter_.losses.restore(arrays.pop('losses'), arrays.pop('loss_bins'))
-            filter_._recent.restore(arrays.pop('recent'), int(header['pairs']))
-            filter_._spread[:] = arrays.pop('spread')
-            filter_.scaling = filter_.scaling.restored(arrays.pop('input_range'))
-            filter_.target.range = filter_.target.range.restored(arrays.pop('target_range'))
-            filter_.learner = PrimalDualLearner.from_parts(header['learner'], arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f'{path} does not fit this version ({error})') from error
-        return filter_
-
-    def _filter_settings(self) -> dict[str, Any]:
-        """Return the parameters that are the filter's own, without those of a node around it."""
-        names = {name for name, _ in fields(FilterConfig)}
-        return {name: value for name, value in flatten(self.config).items() if name in names}
+    def _take_parts(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:
+        self.looked = bool(header['looked'])
+        self._recent.restore(arrays.pop('recent'), int(header['pairs']))
+        self._spread[:] = arrays.pop('spread')
+        self.scaling = self.scaling.restored(arrays.pop('input_range'))
+        self.target.range = self.target.range.restored(arrays.pop('target_range'))
+        super()._take_parts(header, arrays)
 
     # -- inside -----------------------------------------------------------------------------
-
-    def _fixed_differences(self, other: FilterConfig) -> list[str]:
-        """Say which of the filter's parameters differ that cannot change at run time."""
-        mine, theirs = flatten(self.config), flatten(other)
-        return [
-            f'{name} is {theirs[name]} there and {mine[name]} here'
-            for name, field in fields(FilterConfig)
-            if not field.metadata['runtime'] and mine[name] != theirs[name]
-        ]
 
     def _predict(self, inputs: Array | None) -> tuple[Array | None, float]:
         """Return the mean in SI units, and its support."""
@@ -423,8 +327,3 @@ class ScanFilter:
         near, support_near = self._recent.errors_near(inputs, self.scaling.scale)
         known = min(support / support_near, 1.0) if support_near > 0.0 else 1.0
         return known * near + (1.0 - known) * self._spread
-
-
-def write_filter(path: str | Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write what :meth:`ScanFilter.to_parts` returned."""
-    model_file.write(path, FORMAT, header, arrays)

@@ -5,7 +5,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.perception.config import FeatureConfig
+from kernel_constrained.perception.config import FeatureConfig, ScanFeatureConfig
 from kernel_constrained.perception.features import beam_ranges, range_feature, sector_ranges
 from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.pairing import SECOND
@@ -13,6 +13,21 @@ from kernel_constrained.perception.scan import Reading, Scan
 from kernel_constrained.perception.unusable import Unusable
 
 Array = npt.NDArray[np.float64]
+
+
+def scan_features(scan: Scan, config: ScanFeatureConfig, mounting: Mounting) -> Array:
+    """Features of a scan, of order one, shape (config.count,).
+
+    Raises
+    ------
+    Unusable
+        Where no beam of the scan can be used.
+    """
+    of_type = sector_ranges if config.type == 'sectors' else beam_ranges
+    ranges = of_type(
+        scan, config.count, config.bearing_min, config.bearing_max, config.far, mounting
+    )
+    return (ranges / (ranges + config.half_range) - 0.5) / 0.25
 
 
 class Inputs:
@@ -44,16 +59,11 @@ class Inputs:
         Unusable
             Where the scan cannot be used, or is of the other kind.
         """
-        config = self.config
-        if isinstance(scan, Reading) != (config.type == 'range'):
-            raise Unusable(f'{type(scan).__name__} where features.type is {config.type}')
+        if isinstance(scan, Reading) != (self.config.type == 'range'):
+            raise Unusable(f'{type(scan).__name__} where features.type is {self.config.type}')
         if isinstance(scan, Reading):
             return range_feature(scan)
-        of_type = sector_ranges if config.type == 'sectors' else beam_ranges
-        ranges = of_type(
-            scan, config.count, config.bearing_min, config.bearing_max, config.far, mounting
-        )
-        return (ranges / (ranges + config.half_range) - 0.5) / 0.25
+        return scan_features(scan, self.config, mounting)
 
     def of(self, stamp: int, features: Array) -> Array | None:
         """Input for a scan, shape (count,); None where the scan before is not known."""

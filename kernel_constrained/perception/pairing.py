@@ -23,6 +23,15 @@ JUMP = SECOND
 GLITCH = 10
 
 
+def check_jump(stamp: int, newest: int) -> None:
+    """Raise :class:`Unusable` where a stamp that is not newer is no clock that jumped."""
+    behind = newest - stamp
+    if behind == 0:
+        raise Unusable('duplicate stamp', f'{stamp} ns')
+    if behind < JUMP:
+        raise Unusable('late', f'{behind / 1e6:.0f} ms behind the newest')
+
+
 @attrs.frozen
 class Pair(Generic[T]):
     """A scan and the trusted pose at its stamp.
@@ -197,11 +206,8 @@ class Pairing(Generic[T]):
         current, waiting = stream.now, other.next_pass
         beside = waiting and waiting.newest is not None and stamp <= waiting.newest + JUMP
         if current.newest is not None and stamp <= current.newest:
-            behind = current.newest - stamp
-            if behind == 0:
-                raise Unusable('duplicate stamp', f'{stamp} ns')
-            if behind < JUMP and not beside:
-                raise Unusable('late', f'{behind / 1e6:.0f} ms behind the newest')
+            if stamp == current.newest or not beside:
+                check_jump(stamp, current.newest)
             self._jump_back(stream, other, stamp)
         self._forget(stream, stream.now.append(stamp, item))
         if beside and other.next_pass:  # no jump here: the other's was wrong, or not seen here

@@ -8,20 +8,13 @@ from kernel_constrained.configuration import group, parameter
 from kernel_constrained.perception.config import (
     DiagnosticsConfig,
     FilterNodeConfig,
-    InputConfig,
     NodeMountingConfig,
     NodePoseConfig,
     PairingConfig,
     same_as,
+    ScanInputConfig,
 )
 from kernel_constrained.planning.config import PlannerConfig
-
-
-@attrs.frozen
-class ScanInputConfig:
-    """What is expected on topic ``scan``."""
-
-    frame_id: str = same_as(attrs.fields(InputConfig).frame_id)
 
 
 @attrs.frozen

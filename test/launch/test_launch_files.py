@@ -26,9 +26,10 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource  # n
 from nav_msgs.msg import Path as PathMessage  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from sensor_msgs.msg import LaserScan  # noqa: E402
-from std_msgs.msg import Float64  # noqa: E402
+from std_msgs.msg import Float64, String  # noqa: E402
 
 from kernel_constrained.bags import open_recording  # noqa: E402
+from kernel_constrained.perception.classifier import PlaceClassifier  # noqa: E402
 from kernel_constrained.perception.filter import ScanFilter  # noqa: E402
 from launch import LaunchContext, LaunchDescription  # noqa: E402
 
@@ -70,6 +71,16 @@ def robot(tmp_path, monkeypatch):
     return included(
         'filter.launch.py', namespace='robot', scan='front/scan', pose='/tracker/pose', rviz='true'
     )
+
+
+@launch_pytest.fixture
+def classifier(tmp_path, monkeypatch):
+    """The classifier with topics of our own, and a model file."""
+    put_in_place_of_ros2(tmp_path, monkeypatch, 'exit 1')
+    return included(
+        'classifier.launch.py', namespace='robot', scan='front/scan', label='/place',
+        model=str(tmp_path / 'places.npz'), record='true', record_to=f'{tmp_path}/bag',
+    )  # fmt: skip
 
 
 @launch_pytest.fixture
@@ -271,6 +282,31 @@ def test_rviz_and_the_recorder_get_the_topics_of_the_planner(planner, tmp_path):
     transforms = ['/robot/tf', '/robot/tf_static', '/tf', '/tf_static']
     said = ['/robot/way', *transforms, '/robot/planner_node/markers', '/diagnostics']
     assert topics == [*heard, *said]
+
+
+@pytest.mark.launch(fixture=classifier)
+def test_classifier_learns_in_its_namespace_from_remapped_topics_and_saves(classifier, tmp_path):
+    with probe() as (node, spin):
+        step = drive(node, '/robot/front/scan', '/tracker/pose')
+        labels, said = node.create_publisher(String, '/place', 10), []
+        node.create_subscription(String, '/robot/label_estimate', said.append, 10)
+
+        def step_and_spin():
+            labels.publish(String(data='room'))  # again and again: it may not be heard at first
+            step()
+            spin()
+
+        def named():
+            return [one for one in said if one.data == 'room']
+
+        wait_for(named, 'label', step_and_spin, limit=600.0)  # it may have to compile
+    options, topics = recorded_arguments(tmp_path)
+    assert options == f'bag record -s mcap -o {tmp_path}/bag'
+    assert topics[:3] == ['/robot/front/scan', '/place', '/robot/label_estimate']
+    assert topics[7] == '/robot/label_scores'
+    yield
+    wait_for((tmp_path / 'places.npz').exists, 'model')
+    assert list(PlaceClassifier.load(tmp_path / 'places.npz').labels) == ['room']
 
 
 @pytest.mark.parametrize('name', ['filter', 'planner'])
