@@ -25,7 +25,6 @@ from scipy.special import ndtri
 from kernel_constrained.core.compilation import compiled_allocating
 from kernel_constrained.core.trajectory import Trajectory
 from kernel_constrained.planning.config import IGNORED, PATH, PlannerConfig
-from kernel_constrained.planning.learning import Noise
 from kernel_constrained.planning.risk import (
     clopper_pearson,
     fill_gaps,
@@ -34,6 +33,7 @@ from kernel_constrained.planning.risk import (
     shares,
 )
 from kernel_constrained.planning.scene import Scene
+from kernel_constrained.planning.steps import Noise
 
 Array = npt.NDArray[np.float64]
 

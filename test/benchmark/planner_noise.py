@@ -32,11 +32,12 @@ from kernel_constrained.core.trajectory import TABULATED, Trajectory
 from kernel_constrained.planning.candidates import CandidateMaker
 from kernel_constrained.planning.certificate import prove, Status
 from kernel_constrained.planning.config import PATH, PlannerConfig, RobotConfig, TIME
-from kernel_constrained.planning.learning import Noise, TrajectoryLearner
+from kernel_constrained.planning.learning import TrajectoryLearner
 from kernel_constrained.planning.polyline import arc_lengths, resampled
 from kernel_constrained.planning.risk import LAWS, Risk, sampled_risk
 from kernel_constrained.planning.scene import NO_GRID, Scene
 from kernel_constrained.planning.seeds import alternatives
+from kernel_constrained.planning.steps import Noise
 from kernel_constrained.planning.worlds import World
 
 TOLERANCE = 0.02

@@ -15,19 +15,16 @@ from kernel_constrained.planning.config import (
     PlannerConfig,
     TrajectoryConfig,
 )
-from kernel_constrained.planning.learning import (
-    bow as bow_of,
-)
-from kernel_constrained.planning.learning import (
+from kernel_constrained.planning.learning import bow as bow_of
+from kernel_constrained.planning.learning import settings_of, TrajectoryLearner
+from kernel_constrained.planning.risk import LAWS
+from kernel_constrained.planning.steps import (
     curvature_gradient,
     LARGEST_SCALE,
     Noise,
-    settings_of,
     SMALLEST_SCALE,
     surrogate_step,
-    TrajectoryLearner,
 )
-from kernel_constrained.planning.risk import LAWS
 from kernel_constrained.planning.worlds import random_world
 
 NOISES = 256
