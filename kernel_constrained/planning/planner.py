@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.core.trajectory import nearest_time, Trajectory
 from kernel_constrained.perception.config import mounting_of
 from kernel_constrained.perception.geometry import Pose
@@ -24,7 +23,7 @@ from kernel_constrained.planning.obstacles import Obstacles
 from kernel_constrained.planning.polyline import arc_lengths
 from kernel_constrained.planning.reference import Reference
 from kernel_constrained.planning.risk import LAWS, Risk, sampled_risk
-from kernel_constrained.planning.scene import box_of, NO_GRID, Scene
+from kernel_constrained.planning.scene import box_of, joined, lies_within, NO_GRID, Scene
 from kernel_constrained.planning.seen import seen_horizon
 from kernel_constrained.planning.sensing import View, view_of
 from kernel_constrained.planning.ways import SHORT, Situation, WaySearch
@@ -48,8 +47,6 @@ REASONS = (
 LOOK_AHEAD, LOOKS = 0.25, 24
 # Distance from its path at which the robot counts as on it, metres: rounding.
 ON_PATH = 1e-3
-# Standard deviations of the pose by which end points are kept clear of in addition.
-POSE_COVERAGE = 2.0
 NO_POINTS, NO_DEVIATION = np.empty((2, 0)), np.empty(0)
 # Positions at which a path is held against draws of the noise.
 RISK_POSITIONS = 128
@@ -369,38 +366,6 @@ class Planner:
             tuple(seeds), float(learned.dual_variables[0]), learned.scale, learned.violation,
             learned.steps, scene, view,
         )  # fmt: skip
-
-
-@compiled_allocating
-def joined(ends, end_deviation, remembered, remembered_deviation, circles, range_deviation):
-    """Put points together; return centres (2, n), and (n,) radii, deviations, uncertainties.
-
-    The deviation is that of the sensor; the pose's is in the uncertainty.
-    """
-    first, second, third = ends.shape[1], remembered.shape[1], circles.shape[1]
-    count, both = first + second + third, first + second
-    points, radii = np.empty((2, count)), np.zeros(count)
-    deviation, uncertainty = np.zeros(count), np.zeros(count)
-    for d in range(2):
-        points[d, :first] = ends[d]
-        points[d, first:both] = remembered[d]
-        points[d, both:] = circles[d]
-    for i in range(both):
-        total = end_deviation[i] if i < first else remembered_deviation[i - first]
-        deviation[i] = min(total, range_deviation)
-        rest = total * total - deviation[i] * deviation[i]
-        uncertainty[i] = POSE_COVERAGE * math.sqrt(max(rest, 0.0))
-    radii[both:] = circles[2]
-    return points, radii, deviation, uncertainty
-
-
-@compiled
-def lies_within(position, low, high, margin):
-    """Whether a position is in a box, by a margin from its sides."""
-    inside = True
-    for d in range(position.shape[0]):
-        inside &= low[d] + margin <= position[d] <= high[d] - margin
-    return inside
 
 
 def grid_of(map_: OccupancyMap, config: PlannerConfig) -> DistanceGrid:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.core.compilation import compiled
+from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.planning.config import PlannerConfig, WorkspaceConfig
 from kernel_constrained.planning.grid import DistanceGrid, lower_bound
 from kernel_constrained.planning.obstacles import Obstacles
@@ -20,6 +20,8 @@ Array = npt.NDArray[np.float64]
 YIELD = 2e-3
 # Standard deviations of a range by which noise may put an end point inside the robot's disc.
 NOISE = 3.0
+# Standard deviations of the pose by which end points are kept clear of in addition.
+POSE_COVERAGE = 2.0
 NOTHING_AHEAD = np.empty((2, 0))
 NO_GRID = DistanceGrid(np.empty((0, 0)), np.zeros(2), 1.0)
 
@@ -156,6 +158,38 @@ def fill_box(low, high, radius, robot, box):
     for d in range(robot.shape[0]):
         box[0, d] = min(low[d] + radius, robot[d] - YIELD)
         box[1, d] = max(high[d] - radius, robot[d] + YIELD)
+
+
+@compiled_allocating
+def joined(ends, end_deviation, remembered, remembered_deviation, circles, range_deviation):
+    """Put points together; return centres (2, n), and (n,) radii, deviations, uncertainties.
+
+    The deviation is that of the sensor; the pose's is in the uncertainty.
+    """
+    first, second, third = ends.shape[1], remembered.shape[1], circles.shape[1]
+    count, both = first + second + third, first + second
+    points, radii = np.empty((2, count)), np.zeros(count)
+    deviation, uncertainty = np.zeros(count), np.zeros(count)
+    for d in range(2):
+        points[d, :first] = ends[d]
+        points[d, first:both] = remembered[d]
+        points[d, both:] = circles[d]
+    for i in range(both):
+        total = end_deviation[i] if i < first else remembered_deviation[i - first]
+        deviation[i] = min(total, range_deviation)
+        rest = total * total - deviation[i] * deviation[i]
+        uncertainty[i] = POSE_COVERAGE * math.sqrt(max(rest, 0.0))
+    radii[both:] = circles[2]
+    return points, radii, deviation, uncertainty
+
+
+@compiled
+def lies_within(position, low, high, margin):
+    """Whether a position is in a box, by a margin from its sides."""
+    inside = True
+    for d in range(position.shape[0]):
+        inside &= low[d] + margin <= position[d] <= high[d] - margin
+    return inside
 
 
 @functools.lru_cache(maxsize=16)

@@ -38,8 +38,9 @@ from kernel_constrained.planning.config import (
 from kernel_constrained.planning.episode import Episode
 from kernel_constrained.planning.lidar import Lidar
 from kernel_constrained.planning.maps import load_map
-from kernel_constrained.planning.planner import Planner, POSE_COVERAGE
+from kernel_constrained.planning.planner import Planner
 from kernel_constrained.planning.robot import Robot
+from kernel_constrained.planning.scene import POSE_COVERAGE
 from kernel_constrained.planning.simulation import drive
 from kernel_constrained.planning.worlds import crossing_world, escapable, World, worlds_in_map
 
