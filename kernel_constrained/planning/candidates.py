@@ -125,7 +125,7 @@ class CandidateMaker:
         scene
             What is to be kept clear of.
         steps
-            Of the learner, at most.
+            Of the learner, at most; with none a way counts only where it is free as it is.
         near_to : (k, D), optional
             A path to stay near; None for the straight way, which only learning stays near.
         final
@@ -144,6 +144,9 @@ class CandidateMaker:
         wanted = scene.obstacles(self._config.robot.margin)
         enough = scene.obstacles(self.margin(GOOD))
         learned = self._learner.learn(weights, reference, basis, ends, wanted, enough, steps)
+        if steps == 0 and not learned.proven:
+            trajectory = basis.trajectory(weights, *ends)
+            return Candidate(trajectory, 0.0, -1.0, length, learned, final)
         best: Candidate | None = None
         for trajectory, allowed in self._versions(
             weights, reference, attraction, basis, ends, scene,

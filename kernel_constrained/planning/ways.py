@@ -27,7 +27,7 @@ SEARCHES = ((1.0, 0.02, 1.0), (0.0, 0.03, 0.67), (0.0, 0.005, 0.5))
 # Standard deviations that the first search keeps in addition where noise is to be kept clear of.
 SPREAD = 2.0
 # How many times as long as the shortest way others may be: longer ones do not win.
-STRETCH = 1.25
+STRETCH = 1.15
 # Shares of the window that are searched until there is a way.
 WINDOWS = (1.0, 4.0)
 # Shares of the horizon that are tried one after the other.
