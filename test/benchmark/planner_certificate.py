@@ -19,13 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from planner_ours import bows, parts_of, scene_of, ways
+from planner_ours import parts_of, scene_of, ways
 from planner_peers import environment
 from planning_worlds import CHECKED, SEEDS, worlds
 from tqdm import tqdm
 
 from kernel_constrained.core.trajectory import Basis, TABULATED, Trajectory
 from kernel_constrained.planning.certificate import prove, proven_from, Status
+from kernel_constrained.planning.learning import bow
 from kernel_constrained.planning.obstacles import Obstacles
 from kernel_constrained.planning.polish import polish
 from kernel_constrained.planning.polyline import arc_lengths, resampled
@@ -64,8 +65,9 @@ def from_lines(world: World) -> Iterator[tuple[str, Trajectory]]:
     scene, (config, _, learner) = scene_of(world), parts_of(world)
     ends = world.start, world.goal
     wanted, proof = scene.obstacles(config.robot.margin), scene.obstacles(0.0)
-    for line in bows(world, ASIDE):
-        basis, weights = bases_of(world, line)
+    basis = parts_of(world)[1].basis(np.hypot(*(world.goal - world.start)))
+    for aside in ASIDE:
+        weights = bow(basis, ends, aside)
         yield 'bows', basis.trajectory(weights, *ends)
         for steps in STEPS:
             bent = weights.copy()
