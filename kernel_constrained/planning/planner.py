@@ -151,7 +151,6 @@ class Planner:
         self._maker = CandidateMaker(config)
         self._search = WaySearch(config, self._maker)
         self._grid = NO_GRID
-        self._box = {d: box_of(config.workspace, d) for d in (2, 3)}
         self._circles = circles_of(config.obstacles.circles)
         self.reset()
 
@@ -280,7 +279,7 @@ class Planner:
     def _trouble(self, scene: Scene, ahead: Array) -> tuple[str, str] | None:
         """Say why nothing can be planned at all, if so."""
         robot, goal = scene.robot, ahead[-1]
-        low, high = self._box[len(robot)]
+        low, high = box_of(self.config.workspace, len(robot))
         radius = self.config.robot.radius
         distance = float(arc_lengths(ahead)[-1])
         if distance <= self.config.robot.goal_distance:
