@@ -1,0 +1,3 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Subquantile Minimization: learning when a share of the data is corrupted."""

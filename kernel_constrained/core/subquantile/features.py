@@ -1,0 +1,120 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Features of a kernel: coordinates in the span of a few landmarks, in which it is a dot product.
+
+``k(x, x') ~ z(x) . z(x')``, so that a function of the RKHS is a vector, its norm the vector's,
+and kernel ridge regression is ridge regression. The landmarks are pivots of a partial Cholesky
+factorisation (the Nyström approximation); no n by n matrix is ever made.
+"""
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+
+from kernel_constrained.core.kernels import Gaussian, Kernel
+
+Array = npt.NDArray[np.float64]
+
+# Landmarks are chosen among at most so many samples: more hardly change the choice.
+CANDIDATES = 2000
+# Samples whose distances the default bandwidth is read from.
+BANDWIDTH_SAMPLES = 300
+
+
+def median_bandwidth(X: Array, random: np.random.Generator) -> float:
+    """Return the median distance between samples, 1 where that is 0."""
+    some = X[random.permutation(len(X))[:BANDWIDTH_SAMPLES]]
+    squared = np.sum(some**2, axis=1)
+    distances = squared[:, None] + squared - 2.0 * some @ some.T
+    apart = distances[np.triu_indices(len(some), 1)]
+    median = float(np.median(apart)) if len(apart) else 0.0
+    return float(np.sqrt(median)) if median > 1e-12 * float(squared.max(initial=0.0)) else 1.0
+
+
+@attrs.frozen(eq=False)
+class KernelFeatures:
+    """Coordinates of kernel functions in the span of the landmarks' ones.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernel.
+    landmarks : (r, p)
+        Points whose kernel functions span the space.
+    factor : (r, r)
+        Lower Cholesky factor of their Gram matrix.
+    """
+
+    kernel: Kernel
+    landmarks: Array
+    factor: Array
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        X: Array,
+        max_features: int,
+        tolerance: float,
+        random: np.random.Generator,
+    ) -> 'KernelFeatures':
+        """Choose landmarks among the rows of ``X`` (n, p), at random by what is not yet spanned.
+
+        Randomly pivoted Cholesky (Chen, Epperly, Tropp and Webber, 2023): unlike the largest
+        residual, it does not go for the few samples that are far from all others. Ends where the
+        share ``tolerance`` of the trace of the Gram matrix, or less, is left.
+        """
+        some = X[random.permutation(len(X))[:CANDIDATES]]
+        left = kernel_diagonal(kernel, some)
+        most, trace, smallest = min(max_features, len(some)), left.sum(), 1e-10 * left.max()
+        rows, pivots = np.zeros((most, len(some))), np.zeros(most, dtype=int)
+        count = 0
+        while count < most and left.sum() > tolerance * trace and left.max() > smallest:
+            left[left < smallest] = 0.0
+            pivot = random.choice(len(some), p=left / left.sum())
+            row = kernel(some[pivot : pivot + 1], some)[0]
+            row -= rows[:count, pivot] @ rows[:count]
+            rows[count] = row / np.sqrt(row[pivot])
+            left = np.maximum(left - rows[count] ** 2, 0.0)
+            left[pivot] = 0.0
+            pivots[count] = pivot
+            count += 1
+        pivots = pivots[:count]
+        return cls(kernel, some[pivots], np.tril(rows[:count, pivots].T))
+
+    @property
+    def count(self) -> int:
+        """Number of features, r."""
+        return len(self.landmarks)
+
+    def __call__(self, X: Array) -> Array:
+        """Features of ``X`` (n, p), shape (n, r)."""
+        gram = gram_matrix(self.kernel, self.landmarks, X)
+        features: Array = solve_triangular(self.factor, gram, lower=True, check_finite=False)
+        return features.T
+
+
+def kernel_diagonal(kernel: Kernel, X: Array) -> Array:
+    """Kernel of each row of ``X`` with itself, shape (n,)."""
+    if isinstance(kernel, Gaussian):
+        return np.ones(len(X))
+    return np.asarray((np.sum(X**2, axis=1) + kernel.offset) ** kernel.degree, dtype=float)
+
+
+def gram_matrix(kernel: Kernel, a: Array, b: Array) -> Array:
+    """Gram matrix between ``a`` (n, p) and ``b`` (m, p) by a matrix product, shape (n, m).
+
+    Fast for many columns; distances are good to 1e-8 of the points' distance from their mean.
+    """
+    if not isinstance(kernel, Gaussian):
+        return kernel(a, b)
+    centre = a.mean(axis=0)
+    a, b = a - centre, b - centre
+    squared = a @ b.T
+    squared *= -2.0
+    squared += np.sum(a**2, axis=1)[:, None]
+    squared += np.sum(b**2, axis=1)
+    squared *= -0.5 / kernel.bandwidth**2
+    np.minimum(squared, 0.0, out=squared)
+    return np.exp(squared, out=squared)
