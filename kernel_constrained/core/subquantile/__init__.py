@@ -1,3 +1,7 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
 """Subquantile Minimization: learning when a share of the data is corrupted."""
+
+from kernel_constrained.core.subquantile.regression import SubquantileRegressor
+
+__all__ = ['SubquantileRegressor']

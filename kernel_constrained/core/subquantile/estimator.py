@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scikit-learn's conventions for an estimator, without scikit-learn being installed."""
 
+import sys
 from typing import Any, TYPE_CHECKING
 
 import attrs
@@ -100,6 +101,9 @@ class Estimator:
 def not_fitted(estimator: Any) -> Exception:
     """Return the error of an estimator that was not fitted: scikit-learn's, where it is used."""
     text = f'This {type(estimator).__name__} instance is not fitted yet: call fit first'
+    if 'sklearn.exceptions' in sys.modules:
+        error: type[Exception] = sys.modules['sklearn.exceptions'].NotFittedError
+        return error(text)
     return NotFittedError(text)
 
 

@@ -1,0 +1,226 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel ridge regression where a share of the samples is corrupted."""
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kernel_constrained.configuration import parameter
+from kernel_constrained.core.kernels import Gaussian, Kernel, Polynomial
+from kernel_constrained.core.subquantile.estimator import as_targets, Estimator
+from kernel_constrained.core.subquantile.features import KernelFeatures, median_bandwidth
+from kernel_constrained.core.subquantile.refinement import refine
+from kernel_constrained.core.subquantile.ridge import SubsetRidge
+from kernel_constrained.core.subquantile.selection import (
+    alternate,
+    count_kept,
+    descend,
+    Minimum,
+    smallest,
+)
+from kernel_constrained.core.subquantile.starts import (
+    crowd_weights,
+    huber_fit,
+    path_start,
+    RIDGE_MULTIPLES,
+    search,
+)
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+SOLVERS = ('alternating', 'gradient')
+STARTS = ('search', 'path', 'huber', 'zero')
+# Starts are searched for among at most so many samples.
+SEARCHED = 500
+# Corruption that is assumed where it is to be estimated, to begin with.
+UNKNOWN_CORRUPTION = 0.4
+
+
+def choose_kernel(_: Any, __: Any, value: Any) -> None:
+    """Raise where the kernel is none of ours."""
+    if value is not None and not isinstance(value, Gaussian | Polynomial):
+        raise ValueError(f'kernel must be a Gaussian, a Polynomial or None (got {value!r})')
+
+
+def choose_corruption(_: Any, __: Any, value: Any) -> None:
+    """Raise where the share cannot be corrupted."""
+    if value is not None and not 0.0 <= value < 0.5:
+        raise ValueError(
+            f'corruption must be a share from 0 to below 0.5, or None to estimate it (got {value})'
+        )
+
+
+@attrs.define(eq=False, slots=False, repr=False)
+class SubquantileRegressor(Estimator):
+    """Kernel ridge regression where a share of the samples is corrupted.
+
+    Subquantile minimisation (Rathnashyam and Gittens, Algorithm 1): the mean squared loss of the
+    ``(1 - corruption) n`` samples of smallest loss, plus a ridge, is minimised over function and
+    samples kept. By default it starts from the best of several robust fits, and lets honest
+    samples come back (``refine``); ``solver='gradient', start='zero', refine=False`` is the
+    algorithm as published.
+
+    Parameters
+    ----------
+    kernel
+        :class:`Gaussian`, or :class:`Polynomial` (of degree 1 and offset 0 the linear one); None
+        for a Gaussian as wide as the median distance of two samples.
+    corruption
+        Share of the samples that is corrupted, from 0 to below 0.5; None to estimate it. Rather
+        too high than too low.
+    regularization
+        Lambda of ``mean squared loss + lambda |f|^2``; the intercept is free.
+    solver
+        ``'alternating'``: fit the kept exactly, keep the best, until they stay the same.
+        ``'gradient'``: steps against the gradient, as published.
+    start
+        ``'search'``: the best of what follows and more. ``'path'``: from a very smooth robust
+        fit by falling ridges. ``'huber'``: a Huber fit. ``'zero'``: no function.
+    refine
+        Whether honest samples that were dropped come back, and each counts by the probability
+        that it is honest; else exactly the stated share is dropped.
+    acceleration
+        Nesterov's momentum, for the gradient.
+    radius
+        Largest norm of the function in the RKHS (Lemma 18), in units of the targets.
+    max_features
+        Landmarks that span the functions, at most.
+    max_iterations
+        Of the solver.
+    tolerance
+        Relative size of a gradient step at which the solver is done.
+    random_state
+        Seed by which landmarks are drawn.
+
+    Attributes
+    ----------
+    kept_ : (n,) of bool
+        Samples that were not found to be corrupted.
+    outliers_ : (k,) of int
+        Indices of the others, the worst first.
+    corruption_ : float
+        Share of corrupted samples, as given or estimated.
+    objective_ : list of float
+        Objective after each iteration of the solver.
+    n_iter_ : int
+        Its iterations.
+    kernel_ : Kernel
+        The kernel.
+    features_ : KernelFeatures
+        Landmarks and coordinates.
+    coef_ : (r,)
+        Coefficients of the features; their norm is that of the function in the RKHS.
+    intercept_ : float
+        Added to the function.
+    """
+
+    kernel: Kernel | None = attrs.field(default=None, validator=choose_kernel)
+    corruption: float | None = attrs.field(default=0.1, validator=choose_corruption)
+    regularization: float = parameter(1e-3, 'weight of the RKHS norm', low=0.0)
+    solver: str = parameter('alternating', 'how to minimise', choices=SOLVERS)
+    start: str = parameter('search', 'where to begin', choices=STARTS)
+    refine: bool = parameter(True, 'whether honest samples come back')
+    acceleration: bool = parameter(False, "Nesterov's momentum")
+    radius: float = parameter(math.inf, 'largest norm of the function', low=1e-12)
+    max_features: int = parameter(200, 'landmarks at most', low=1, high=20000)
+    max_iterations: int = parameter(500, 'iterations of the solver', low=1)
+    tolerance: float = parameter(1e-5, 'relative step at which it is done', low=0.0)
+    random_state: int = parameter(0, 'seed', low=0)
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> 'SubquantileRegressor':
+        """Learn from samples.
+
+        Parameters
+        ----------
+        X
+            Inputs, shape (n, p).
+        y
+            Targets, shape (n,).
+
+        Returns
+        -------
+        SubquantileRegressor
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Where shapes do not fit or a number is not finite.
+        """
+        inputs, labels = self._samples(X, y, least=2)
+        targets = as_targets(labels)
+        random = np.random.default_rng(self.random_state)
+        self.kernel_ = self.kernel or Gaussian(median_bandwidth(inputs, random))
+        self.features_ = KernelFeatures.of(
+            self.kernel_, inputs, self.max_features, 0.1 * self.regularization, random
+        )
+        centre, unit = float(np.median(targets)), float(targets.std()) or 1.0
+        problem = SubsetRidge(
+            self.features_(inputs), (targets - centre) / unit, self.radius / unit
+        )
+        coefficients = self._minimise(problem, random)
+        self.coef_ = unit * coefficients[:-1]
+        self.intercept_ = float(unit * coefficients[-1] + centre)
+        return self
+
+    def predict(self, X: npt.ArrayLike) -> Array:
+        """Return the function at inputs (n, p), shape (n,)."""
+        inputs = self._inputs(X)
+        values: Array = self.features_(inputs) @ self.coef_ + self.intercept_
+        return values
+
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
+        """Return the coefficient of determination, R squared."""
+        errors = np.asarray(y, dtype=float).ravel() - self.predict(X)
+        return float(1.0 - errors.var() / np.var(y) - errors.mean() ** 2 / np.var(y))
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _minimise(self, problem: SubsetRidge, random: np.random.Generator) -> Array:
+        """Find the function and the samples to keep; return its coefficients."""
+        share = UNKNOWN_CORRUPTION if self.corruption is None else self.corruption
+        minimum = self._solve(problem, self._start(problem, share, random), share)
+        self.objective_, self.n_iter_ = minimum.objective, len(minimum.objective)
+        coefficients, self.kept_, self.corruption_ = minimum.coefficients, minimum.kept, share
+        errors = problem.residuals(coefficients)
+        if self.refine and share > 0.0:
+            coefficients, self.kept_, errors, _, estimated = refine(
+                problem, minimum.kept, self.regularization, self.corruption
+            )
+            if self.corruption is None:
+                self.corruption_ = estimated
+        dropped = np.flatnonzero(~self.kept_)
+        self.outliers_ = dropped[np.argsort(-np.abs(errors[dropped]), kind='stable')]
+        return coefficients
+
+    def _start(self, problem: SubsetRidge, share: float, random: np.random.Generator) -> Array:
+        """Return the coefficients of a first fit, of some of the samples where there are many."""
+        if self.start == 'zero' or share == 0.0:
+            return np.zeros(self.features_.count + 1)
+        some, ridge = problem, self.regularization
+        if len(problem) > SEARCHED:
+            some = problem.some(random.permutation(len(problem))[:SEARCHED])
+        if self.start == 'search':
+            return search(some, ridge, share, self.corruption is not None).coefficients
+        if self.start == 'huber':
+            return huber_fit(some, np.ones(len(some)), ridge, share)
+        weights = crowd_weights(some, ridge)
+        return some.fit(path_start(some, weights, ridge, RIDGE_MULTIPLES[-1], share), ridge)
+
+    def _solve(self, problem: SubsetRidge, start: Array, share: float) -> Minimum:
+        """Minimise from a first fit."""
+        count = count_kept(len(problem), share)
+        if self.solver == 'gradient':
+            return descend(
+                problem, start, count, self.regularization,
+                self.max_iterations, self.tolerance, self.acceleration,
+            )  # fmt: skip
+        kept = smallest(problem.residuals(start) ** 2, count)
+        return alternate(
+            problem, kept, self.regularization, self.max_iterations, left_out=self.refine
+        )
