@@ -18,7 +18,7 @@ from kernel_constrained.core.subquantile.ridge import SubsetRidge
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-ROUNDS, CHANGE = 20, 1e-3
+ROUNDS, CHANGE = 10, 3e-3
 # Median of the absolute value of a standard normal variable, and its mean.
 MEDIAN_ABSOLUTE = 0.6744897501960817
 MEAN_ABSOLUTE = 0.7978845608028654

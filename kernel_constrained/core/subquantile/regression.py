@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kernel_constrained.configuration import parameter
 from kernel_constrained.core.kernels import Gaussian, Kernel, Polynomial
-from kernel_constrained.core.subquantile.estimator import as_targets, Estimator
+from kernel_constrained.core.subquantile.estimator import as_targets, as_vector, Estimator
 from kernel_constrained.core.subquantile.features import KernelFeatures, median_bandwidth
 from kernel_constrained.core.subquantile.refinement import refine
 from kernel_constrained.core.subquantile.ridge import SubsetRidge
@@ -176,8 +176,9 @@ class SubquantileRegressor(Estimator):
 
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
         """Return the coefficient of determination, R squared."""
-        errors = np.asarray(y, dtype=float).ravel() - self.predict(X)
-        return float(1.0 - errors.var() / np.var(y) - errors.mean() ** 2 / np.var(y))
+        targets = as_targets(as_vector(y))
+        errors = targets - self.predict(X)
+        return float(1.0 - (errors**2).sum() / ((targets - targets.mean()) ** 2).sum())
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -202,15 +203,17 @@ class SubquantileRegressor(Estimator):
         """Return the coefficients of a first fit, of some of the samples where there are many."""
         if self.start == 'zero' or share == 0.0:
             return np.zeros(self.features_.count + 1)
-        some, ridge = problem, self.regularization
-        if len(problem) > SEARCHED:
-            some = problem.some(random.permutation(len(problem))[:SEARCHED])
+        ridge = self.regularization
+        rows = random.permutation(len(problem))[:SEARCHED]
+        some, rotation = problem.condensed(rows, ridge)
         if self.start == 'search':
-            return search(some, ridge, share, self.corruption is not None).coefficients
-        if self.start == 'huber':
-            return huber_fit(some, np.ones(len(some)), ridge, share)
-        weights = crowd_weights(some, ridge)
-        return some.fit(path_start(some, weights, ridge, RIDGE_MULTIPLES[-1], share), ridge)
+            first = search(some, ridge, share, self.corruption is not None).coefficients
+        elif self.start == 'huber':
+            first = huber_fit(some, np.ones(len(some)), ridge, share)
+        else:
+            weights = crowd_weights(some, ridge)
+            first = some.fit(path_start(some, weights, ridge, RIDGE_MULTIPLES[-1], share), ridge)
+        return rotation @ first
 
     def _solve(self, problem: SubsetRidge, start: Array, share: float) -> Minimum:
         """Minimise from a first fit."""

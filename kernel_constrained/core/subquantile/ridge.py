@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -15,6 +16,8 @@ Mask = npt.NDArray[np.bool_]
 JITTER = 1e-12
 # Most that a sample may be said to weigh in its own prediction.
 HIGHEST_LEVERAGE = 0.999
+# Share of a feature below which it is left out of a search.
+NEGLIGIBLE = 0.03
 
 
 class SubsetRidge:
@@ -45,9 +48,18 @@ class SubsetRidge:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def some(self, rows: npt.NDArray[np.intp]) -> 'SubsetRidge':
-        """Return the same problem of some of the samples."""
-        return SubsetRidge(self.features[rows, :-1], self.targets[rows], self.radius)
+    def condensed(self, rows: npt.NDArray[np.intp], ridge: float) -> tuple['SubsetRidge', Array]:
+        """Return nearly the same problem of some samples in fewer features, and which they are.
+
+        The features' principal directions (r + 1, q + 1), without those that the ridge would
+        shrink to less than ``NEGLIGIBLE`` of themselves.
+        """
+        features = self.features[rows, :-1]
+        sizes, directions = np.linalg.eigh(features.T @ features)
+        used = directions[:, sizes > NEGLIGIBLE * ridge * len(rows)]
+        rotation = np.zeros((used.shape[0] + 1, used.shape[1] + 1))
+        rotation[:-1, :-1], rotation[-1, -1] = used, 1.0
+        return SubsetRidge(features @ used, self.targets[rows], self.radius), rotation
 
     def fit(self, kept: Mask, ridge: float) -> Array:
         """Fit the samples that are kept; return the coefficients (r + 1,)."""
@@ -82,8 +94,9 @@ class SubsetRidge:
 
     def leverage(self) -> Array:
         """Return ``z^T A^-1 z`` for each sample with the newest fit's matrix A, shape (n,)."""
-        inner = solve_triangular(self._factor[0], self.features.T, lower=True, check_finite=False)
-        values: Array = np.einsum('ij,ij->j', inner, inner)
+        lower, _ = dpotri(self._factor[0], lower=1)
+        inverse = np.tril(lower) + np.tril(lower, -1).T
+        values: Array = np.einsum('ij,ij->i', self.features @ inverse, self.features)
         return values
 
     def _move_to(self, kept: Mask) -> None:

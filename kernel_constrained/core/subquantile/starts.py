@@ -17,10 +17,10 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 # Huber's threshold in deviations, and the change of a fit at which it is done.
-HUBER_THRESHOLD, HUBER_STEPS, HUBER_CHANGE = 1.0, 20, 1e-3
+HUBER_THRESHOLD, HUBER_STEPS, HUBER_CHANGE = 1.0, 20, 1e-2
 # Smoothest first: the ridge begins at these multiples and falls by RIDGE_STEP.
 RIDGE_MULTIPLES, RIDGE_STEP = (1.0, 10.0, 100.0), 3.0
-ALTERNATIONS = 40
+ALTERNATIONS = 10
 # Deviations from a fit beyond which a sample is far.
 FAR = 3.0
 
