@@ -23,6 +23,7 @@ from kernel_constrained.core.subquantile.selection import (
     smallest,
 )
 from kernel_constrained.core.subquantile.starts import (
+    ALTERNATIONS,
     crowd_weights,
     huber_fit,
     path_start,
@@ -224,6 +225,6 @@ class SubquantileRegressor(Estimator):
                 self.max_iterations, self.tolerance, self.acceleration,
             )  # fmt: skip
         kept = smallest(problem.residuals(start) ** 2, count)
-        return alternate(
-            problem, kept, self.regularization, self.max_iterations, left_out=self.refine
-        )
+        if self.refine:  # what is found is only where refinement begins
+            return alternate(problem, kept, self.regularization, ALTERNATIONS, left_out=True)
+        return alternate(problem, kept, self.regularization, self.max_iterations)
