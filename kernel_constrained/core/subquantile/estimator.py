@@ -3,6 +3,7 @@
 """scikit-learn's conventions for an estimator, without scikit-learn being installed."""
 
 import sys
+import warnings
 from typing import Any, TYPE_CHECKING
 
 import attrs
@@ -19,9 +20,28 @@ class NotFittedError(ValueError, AttributeError):
     """An estimator was asked before it was fitted."""
 
 
+class DataConversionWarning(UserWarning):
+    """Data were given in another shape than they are learned from."""
+
+
+def checked_later(cls: type, fields: list['attrs.Attribute[Any]']) -> list[Any]:
+    """Put the validators of an attrs class aside: parameters are checked when they are used."""
+    return [
+        field.evolve(
+            validator=None, converter=None, metadata={**field.metadata, 'check': field.validator}
+        )
+        for field in fields
+    ]
+
+
 @attrs.define(eq=False, slots=False)
 class Estimator:
-    """Parameters are the fields of an attrs class; what is learned ends in an underscore."""
+    """Parameters are the fields of an attrs class; what is learned ends in an underscore.
+
+    Subclasses are defined with ``field_transformer=checked_later``.
+    """
+
+    kind = ''
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; ``deep`` is scikit-learn's, nothing here is nested."""
@@ -33,7 +53,7 @@ class Estimator:
         Raises
         ------
         ValueError
-            Where there is no such parameter, or it cannot have the value.
+            Where there is no such parameter.
         """
         known = self.get_params()
         for name, value in parameters.items():
@@ -52,10 +72,30 @@ class Estimator:
         chosen = [f'{f.name}={given[f.name]!r}' for f in fields if given[f.name] != f.default]
         return f'{type(self).__name__}({", ".join(chosen)})'
 
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn, which alone asks, wants to know of an estimator."""
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=self.kind,
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags() if self.kind == 'classifier' else None,
+            regressor_tags=RegressorTags() if self.kind == 'regressor' else None,
+            input_tags=InputTags(),
+        )
+
     # -- inputs -----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Raise where a parameter cannot have its value."""
+        for field in attrs.fields(type(self)):
+            check = field.metadata['check']
+            if check is not None:
+                check(self, field, getattr(self, field.name))
 
     def _samples(self, X: Any, y: Any, least: int = 1) -> tuple[Array, npt.NDArray[Any]]:
         """Check inputs (n, p) and targets or labels (n,) to learn from; note the inputs' shape."""
+        self._check_parameters()
         if y is None:
             raise ValueError(
                 f'{type(self).__name__} requires y to be passed, but the target y is None'
@@ -101,10 +141,14 @@ class Estimator:
 def not_fitted(estimator: Any) -> Exception:
     """Return the error of an estimator that was not fitted: scikit-learn's, where it is used."""
     text = f'This {type(estimator).__name__} instance is not fitted yet: call fit first'
-    if 'sklearn.exceptions' in sys.modules:
-        error: type[Exception] = sys.modules['sklearn.exceptions'].NotFittedError
-        return error(text)
-    return NotFittedError(text)
+    error: Exception = scikit_learn_s(NotFittedError)(text)
+    return error
+
+
+def scikit_learn_s(cls: type) -> Any:
+    """Return the error or warning that scikit-learn has of this name, if it is in use."""
+    exceptions = sys.modules.get('sklearn.exceptions')
+    return cls if exceptions is None else getattr(exceptions, cls.__name__)
 
 
 def column_names(X: Any) -> npt.NDArray[Any] | None:
@@ -152,6 +196,11 @@ def as_vector(y: Any) -> npt.NDArray[Any]:
     if np.iscomplexobj(array):
         raise ValueError(f'Complex data not supported: y is of {array.dtype}')
     if array.ndim == 2 and array.shape[1] == 1:
+        warnings.warn(
+            'A column-vector y was passed when a 1d array was expected: use y.ravel()',
+            scikit_learn_s(DataConversionWarning),
+            stacklevel=4,
+        )
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(f'y should be a 1d array, got an array of shape {array.shape} instead.')

@@ -30,8 +30,8 @@ FEWEST_FOR_SCALE = 10
 ANYWHERE, COMMON = 0.1, 0.25
 # Deviations that are wide: of the targets of corrupted samples, and of their common residual.
 WIDE, COMMON_WIDE = 1.5, 2.0
-# A sample within so many deviations is kept in any case.
-ORDINARY = 2.4
+# A sample within so many deviations is kept in any case; the share of honest ones beyond.
+ORDINARY, RARE = 2.4, 0.0164
 # Below this share of honest samples there is nothing left to learn from.
 FEWEST_HONEST = 0.3
 HIGHEST_CORRUPTION = 0.49
@@ -89,10 +89,11 @@ def refine(problem: SubsetRidge, kept: Mask, ridge: float, corruption: float | N
         honest = normal / likelihood
         if honest.mean() < FEWEST_HONEST:
             break
-        seen = 1.0 - float(honest.mean())
-        share = min(max(seen, 1e-3), HIGHEST_CORRUPTION)
-        if corruption is not None:
-            share = min(corruption, 0.5 * (corruption + seen))
+        kept = (honest > 0.5) | (np.abs(residuals) <= ORDINARY * scales)
+        if corruption is None:
+            share = min(max(corruption_of(kept), 1e-3), HIGHEST_CORRUPTION)
+        else:
+            share = min(corruption, 0.5 * (corruption + 1.0 - float(honest.mean())))
         before, coefficients = coefficients, problem.fit_weighted(honest, ridge)
         residuals = problem.left_out_residuals(coefficients, honest)
         relative = residuals * max(scale, least) / scales
@@ -101,7 +102,14 @@ def refine(problem: SubsetRidge, kept: Mask, ridge: float, corruption: float | N
             break
     residuals = residuals / scales
     kept = (honest > 0.5) | (np.abs(residuals) <= ORDINARY)
+    if corruption is None:
+        share = min(max(corruption_of(kept), 0.0), HIGHEST_CORRUPTION)
     return Refined(coefficients, kept, residuals, -np.log(likelihood), share)
+
+
+def corruption_of(kept: Mask) -> float:
+    """Return the share of corrupted samples by those dropped, some of which are ordinary."""
+    return (1.0 - float(kept.mean()) - RARE) / (1.0 - RARE)
 
 
 def local_scales(

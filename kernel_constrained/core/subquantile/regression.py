@@ -3,7 +3,7 @@
 """Kernel ridge regression where a share of the samples is corrupted."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -11,7 +11,12 @@ import numpy.typing as npt
 
 from kernel_constrained.configuration import parameter
 from kernel_constrained.core.kernels import Gaussian, Kernel, Polynomial
-from kernel_constrained.core.subquantile.estimator import as_targets, as_vector, Estimator
+from kernel_constrained.core.subquantile.estimator import (
+    as_targets,
+    as_vector,
+    checked_later,
+    Estimator,
+)
 from kernel_constrained.core.subquantile.features import KernelFeatures, median_bandwidth
 from kernel_constrained.core.subquantile.refinement import refine
 from kernel_constrained.core.subquantile.ridge import SubsetRidge
@@ -20,10 +25,10 @@ from kernel_constrained.core.subquantile.selection import (
     count_kept,
     descend,
     Minimum,
+    objective,
     smallest,
 )
 from kernel_constrained.core.subquantile.starts import (
-    ALTERNATIONS,
     crowd_weights,
     huber_fit,
     path_start,
@@ -56,7 +61,19 @@ def choose_corruption(_: Any, __: Any, value: Any) -> None:
         )
 
 
-@attrs.define(eq=False, slots=False, repr=False)
+class Start(NamedTuple):
+    """Where the solver begins: coefficients (r + 1,) and samples to keep (n,)."""
+
+    coefficients: Array
+    kept: Mask
+
+    @classmethod
+    def of(cls, problem: SubsetRidge, coefficients: Array, count: int) -> 'Start':
+        """Keep the samples that a function fits best."""
+        return cls(coefficients, smallest(problem.residuals(coefficients) ** 2, count))
+
+
+@attrs.define(eq=False, slots=False, repr=False, field_transformer=checked_later)
 class SubquantileRegressor(Estimator):
     """Kernel ridge regression where a share of the samples is corrupted.
 
@@ -119,6 +136,8 @@ class SubquantileRegressor(Estimator):
     intercept_ : float
         Added to the function.
     """
+
+    kind = 'regressor'
 
     kernel: Kernel | None = attrs.field(default=None, validator=choose_kernel)
     corruption: float | None = attrs.field(default=0.1, validator=choose_corruption)
@@ -200,31 +219,35 @@ class SubquantileRegressor(Estimator):
         self.outliers_ = dropped[np.argsort(-np.abs(errors[dropped]), kind='stable')]
         return coefficients
 
-    def _start(self, problem: SubsetRidge, share: float, random: np.random.Generator) -> Array:
-        """Return the coefficients of a first fit, of some of the samples where there are many."""
+    def _start(self, problem: SubsetRidge, share: float, random: np.random.Generator) -> Start:
+        """Return a first fit, of some of the samples where there are many."""
+        count, ridge = count_kept(len(problem), share), self.regularization
         if self.start == 'zero' or share == 0.0:
-            return np.zeros(self.features_.count + 1)
-        ridge = self.regularization
-        rows = random.permutation(len(problem))[:SEARCHED]
+            return Start.of(problem, np.zeros(self.features_.count + 1), count)
+        rows = np.sort(random.permutation(len(problem))[:SEARCHED])
         some, rotation = problem.condensed(rows, ridge)
-        if self.start == 'search':
-            first = search(some, ridge, share, self.corruption is not None).coefficients
-        elif self.start == 'huber':
+        if self.start == 'huber':
             first = huber_fit(some, np.ones(len(some)), ridge, share)
-        else:
+        elif self.start == 'path':
             weights = crowd_weights(some, ridge)
             first = some.fit(path_start(some, weights, ridge, RIDGE_MULTIPLES[-1], share), ridge)
-        return rotation @ first
+        else:
+            found = search(some, ridge, share, self.corruption is not None)
+            first = found.coefficients
+            if self.refine and len(rows) == len(problem):
+                return Start(rotation @ first, found.kept)
+        return Start.of(problem, rotation @ first, count)
 
-    def _solve(self, problem: SubsetRidge, start: Array, share: float) -> Minimum:
+    def _solve(self, problem: SubsetRidge, start: Start, share: float) -> Minimum:
         """Minimise from a first fit."""
-        count = count_kept(len(problem), share)
+        ridge = self.regularization
         if self.solver == 'gradient':
             return descend(
-                problem, start, count, self.regularization,
+                problem, start.coefficients, count_kept(len(problem), share), ridge,
                 self.max_iterations, self.tolerance, self.acceleration,
             )  # fmt: skip
-        kept = smallest(problem.residuals(start) ** 2, count)
-        if self.refine:  # what is found is only where refinement begins
-            return alternate(problem, kept, self.regularization, ALTERNATIONS, left_out=True)
-        return alternate(problem, kept, self.regularization, self.max_iterations)
+        if self.refine and self.start == 'search':  # which ends where refinement begins
+            coefficients = problem.fit(start.kept, ridge)
+            value = objective(problem, coefficients, start.kept, ridge)
+            return Minimum(coefficients, start.kept, [value])
+        return alternate(problem, start.kept, ridge, self.max_iterations)
