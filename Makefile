@@ -53,6 +53,7 @@ benchmark: $(PEERS) $(KILLIAN)
 	$(BIN)/python test/benchmark/planner_certificate.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/planner_closed_loop.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/planner_noise.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/subquantile_corrupted.py --output $(OUTPUT)/benchmark
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
