@@ -117,7 +117,7 @@ def checked(value: Any, name: str, metadata: Mapping[str, Any]) -> Any:
             if kind is float:
                 result = number
             elif number == math.floor(number):
-                result = int(number)
+                result = value if type(value) is int else int(number)
         except (TypeError, ValueError, OverflowError):
             result = None
     fits = result is not None

@@ -6,7 +6,7 @@ from kernel_constrained.core.constraints import conditional_value_at_risk, CVaR,
 from kernel_constrained.core.kernels import Gaussian, Polynomial
 from kernel_constrained.core.learner import DivergenceError, PrimalDualLearner, Trace
 from kernel_constrained.core.loss_history import LossHistory
-from kernel_constrained.core.subquantile import SubquantileRegressor
+from kernel_constrained.core.subquantile import SubquantileClassifier, SubquantileRegressor
 
 __all__ = [
     'conditional_value_at_risk',
@@ -17,6 +17,7 @@ __all__ = [
     'LossHistory',
     'Polynomial',
     'PrimalDualLearner',
+    'SubquantileClassifier',
     'SubquantileRegressor',
     'Trace',
 ]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subquantile Minimization: learning when a share of the data is corrupted."""
 
+from kernel_constrained.core.subquantile.classification import SubquantileClassifier
 from kernel_constrained.core.subquantile.regression import SubquantileRegressor
 
-__all__ = ['SubquantileRegressor']
+__all__ = ['SubquantileClassifier', 'SubquantileRegressor']
