@@ -49,6 +49,7 @@ benchmark: $(PEERS) $(KILLIAN)
 	$(BIN)/python test/benchmark/evaluate_speed.py
 	$(BIN)/python test/benchmark/replay_rate.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/places.py --output $(OUTPUT)/benchmark
+	$(BIN)/python test/benchmark/subquantile_online.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/planner_peers.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/planner_certificate.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/planner_closed_loop.py --output $(OUTPUT)/benchmark

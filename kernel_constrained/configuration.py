@@ -78,6 +78,12 @@ def parameter(
     return attrs.field(default=default, converter=convert, validator=validate, metadata=metadata)
 
 
+def same_as(field: 'attrs.Attribute[Any]', default: Any = None) -> Any:
+    """Make a field that means and allows what another one does, with a default of its own."""
+    metadata = {k: v for k, v in field.metadata.items() if k != 'type'}
+    return parameter(field.default if default is None else default, **metadata)
+
+
 def group(cls: type) -> Any:
     """Make a field that holds another configuration class, by default with its own defaults."""
     return attrs.field(factory=cls, metadata={'group': cls})

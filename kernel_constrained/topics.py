@@ -8,6 +8,10 @@ FIGURES = ('loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'process
 # What classifier_node publishes below its own name.
 CLASSIFIER_FIGURES = (*FIGURES, 'margin')
 
+# Where filter_node says which truths it takes to be corrupted (diagnostic_msgs/DiagnosticArray),
+# and the keys of its values: that of a component of the truth goes on with its name.
+REJECTED, LOSS, THRESHOLD, TRUTH = 'rejected', 'loss', 'threshold', 'truth: '
+
 # Keys of the values of its label_scores (diagnostic_msgs/DiagnosticArray): a score's goes on with
 # the label.
 MARGIN, SCORE = 'margin', 'score: '

@@ -8,6 +8,7 @@
 import sys
 
 from kernel_constrained.core import CVaR, Gaussian, PrimalDualLearner
+from kernel_constrained.core.subquantile import SubquantileLearner
 from kernel_constrained.perception.config import FilterConfig
 from kernel_constrained.perception.filter import ScanFilter
 from kernel_constrained.planning.config import PlannerConfig
@@ -19,6 +20,7 @@ from kernel_constrained.planning.worlds import random_world
 def learning():
     for step in ('gradient', 'recursive'):
         PrimalDualLearner(Gaussian(0.3), constraint=CVaR(0.9, 0.1), step=step).warm_up()
+    SubquantileLearner(Gaussian(0.3)).warm_up()
     ScanFilter(FilterConfig()).warm_up()
 
 

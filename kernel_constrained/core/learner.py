@@ -23,6 +23,15 @@ from kernel_constrained.core.constraints import (
 from kernel_constrained.core.kernels import Gaussian, Kernel, Polynomial
 from kernel_constrained.core.komp import DEPENDENT
 from kernel_constrained.core.losses import LOSSES
+from kernel_constrained.core.samples import (
+    as_array,
+    capacity_and_stride,
+    check_targets,
+    checked_inputs,
+    DivergenceError,
+    enlarged,
+    not_finite,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -35,13 +44,8 @@ CONSTRAINTS: dict[str, type[CVaR] | type[Expectation]] = {
     cls.name: cls for cls in (CVaR, Expectation)
 }
 FORMAT = 'kernel_constrained.PrimalDualLearner'
-DOUBLE = np.dtype(np.float64)
 NO_TRACE = np.empty((0, 1))
 NO_SUPPORT = np.empty(0)
-
-
-class DivergenceError(ArithmeticError):
-    """An iterate left the range of numbers; the learner keeps its last finite state."""
 
 
 class Trace(NamedTuple):
@@ -63,20 +67,6 @@ class Trace(NamedTuple):
     loss: Array
     model_order: npt.NDArray[np.int64]
     dual_variable: Array
-
-
-def as_array(values: npt.ArrayLike) -> Array:
-    """Return contiguous writable doubles: for any other kind the stream would compile again."""
-    if type(values) is np.ndarray and values.dtype is DOUBLE and values.flags.carray:
-        return values
-    array: Array = np.ascontiguousarray(values, dtype=np.float64)
-    return array if array.flags.writeable else array.copy()
-
-
-def not_finite(name: str, values: Array) -> str:
-    """Say how many numbers are not finite; empty where all are."""
-    count = int(np.sum(~np.isfinite(values)))
-    return f'{name} holds {count} numbers that are not finite' if count else ''
 
 
 def choose_kernel(_: Any, __: Any, value: Any) -> None:
@@ -721,19 +711,12 @@ class PrimalDualLearner:
     def _allocate(self, capacity: int) -> None:
         """Give the arrays room for ``capacity`` atoms, or for the cap and a mini-batch if less.
 
-        There are whole vectors of rows. The stride is padded to whole vectors and is no power of
-        two, so that rows do not fall on the same cache sets.
+        There are whole vectors of rows.
         """
         capacity = min(max(capacity, self.batch_size), self.max_model_order + self.batch_size)
-        capacity = (capacity + 7) // 8 * 8
-        stride = (capacity + 15) // 16 * 16
-        stride += 16 if stride & (stride - 1) == 0 else 0
-        table, factors = self._table, self._factors
-        width, order = table.shape[1], factors.shape[1]
-        self._table = np.zeros((len(table), stride))
-        self._table[:, :width] = table
-        self._factors = np.zeros((len(factors), capacity, stride))
-        self._factors[:, :order, :width] = factors
+        capacity, stride = capacity_and_stride(capacity)
+        self._table = enlarged(self._table, len(self._table), stride)
+        self._factors = enlarged(self._factors, len(self._factors), capacity, stride)
 
     def _checked_samples(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Array]:
         """Return X (n, p) and y (n, q) as arrays, or raise before anything has changed.
@@ -753,13 +736,7 @@ class PrimalDualLearner:
     def _check_shapes(self, x: Array, targets: Array, given: tuple[int, ...]) -> None:
         """Raise where samples do not fit each other or what was learned from before."""
         self._checked_inputs(x)
-        if targets.ndim != 2 or len(targets) != len(x) or targets.shape[1] == 0:
-            raise ValueError(
-                f'y must have shape ({len(x)},) or ({len(x)}, q), a row for each of the {len(x)} '
-                f'rows of X (got {given})'
-            )
-        if self._state is not None and targets.shape[1] != self._columns:
-            raise ValueError(f'y must have {self._columns} columns (got {targets.shape[1]})')
+        check_targets(x, targets, given, self._columns)
 
     def _begin(self, x: Array, targets: Array, flat: bool) -> None:
         """Take the shapes from the first samples, if they can be learned at all."""
@@ -778,14 +755,7 @@ class PrimalDualLearner:
         return f'labels of loss {self.loss} are {meant} (got {wrong[0]:g})' if len(wrong) else ''
 
     def _checked_inputs(self, X: npt.ArrayLike) -> Array:
-        x = as_array(X)
-        if x.ndim != 2 or x.shape[1] == 0:
-            raise ValueError(f'X must have shape (n, p) with p >= 1 (got {np.shape(X)})')
-        if self._state is not None and x.shape[1] != self._inputs:
-            raise ValueError(
-                f'X must have {self._inputs} columns, as what was learned from (got {x.shape[1]})'
-            )
-        return x
+        return checked_inputs(X, self._inputs)
 
     def _require_samples(self, what: str) -> None:
         if self._state is None:

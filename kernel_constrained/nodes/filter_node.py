@@ -6,17 +6,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PoseWithCovarianceStamped
+from rclpy.time import Time
 
+from kernel_constrained.core.subquantile import SubquantileLearner
 from kernel_constrained.nodes.learning import LearningNode
 from kernel_constrained.nodes.messages import EstimateMessage, INPUT_TYPES, POSE_TYPES
 from kernel_constrained.nodes.qos import RESULTS
 from kernel_constrained.nodes.running import run
 from kernel_constrained.perception.config import FilterNodeConfig
-from kernel_constrained.perception.filter import Estimate, ScanFilter
+from kernel_constrained.perception.filter import Estimate, Learned, Rejected, ScanFilter
 from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.intake import Intake
-from kernel_constrained.topics import FIGURES
+from kernel_constrained.topics import FIGURES, LOSS, REJECTED, THRESHOLD, TRUTH
 
 PURPOSE = 'Learns online from range scans with a trusted pose, and estimates from every scan.'
 
@@ -45,12 +48,13 @@ class FilterNode(LearningNode):
     def connect(self) -> list[Any]:
         """Create publishers, then subscribe."""
         self._estimates = self.create_publisher(PoseWithCovarianceStamped, 'estimate', RESULTS)
+        self._rejections = self.create_publisher(DiagnosticArray, f'~/{REJECTED}', RESULTS)
         self._message = EstimateMessage(self.filter.target.components)
         figures = self.publish_on_demand(FIGURES)
         # Scans first: of two that wait, the executor takes the scan, and its estimate is not late.
         self.listen(self.kind, INPUT_TYPES[self.kind], self._use_scan)
         self.listen('pose', POSE_TYPES[self.config.pose.type], self._use_pose)
-        return [self._estimates, *figures]
+        return [self._estimates, self._rejections, *figures]
 
     # -- messages ---------------------------------------------------------------------------
 
@@ -78,6 +82,24 @@ class FilterNode(LearningNode):
         """Learn what has become complete, and publish the figures of it."""
         for learned in self.filter.learn():
             self.publish_learned(learned.loss)
+            if learned.rejected is not None:
+                self._rejections.publish(self._rejection(learned, learned.rejected))
+
+    def _rejection(self, learned: Learned, rejected: Rejected) -> DiagnosticArray:
+        """Write which truth was taken to be corrupted, under its scan's stamp."""
+        numbers = {LOSS: rejected.loss, THRESHOLD: rejected.threshold}
+        components = self.filter.target.components
+        numbers |= {TRUTH + name: value for name, value in zip(components, learned.truth.tolist())}
+        status = DiagnosticStatus(
+            level=DiagnosticStatus.WARN,
+            name='trusted pose',
+            message=f'loss {rejected.loss:.3g} is beyond {rejected.threshold:.3g}: not learned',
+            values=[KeyValue(key=key, value=repr(value)) for key, value in numbers.items()],
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = Time(nanoseconds=learned.stamp).to_msg()
+        message.header.frame_id = self.intake.estimate_frame
+        return message
 
     # -- diagnostics ------------------------------------------------------------------------
 
@@ -86,10 +108,22 @@ class FilterNode(LearningNode):
         pairing = self.filter.pairing
         return {
             **super().figures(),
+            **self._figures_of_window(),
             'scans that wait for a pose': pairing.waiting,
             'scans without a pose': pairing.unpaired,
             'clock jumps': pairing.jumps,
             'pose jumps': pairing.pose_jumps,
+        }
+
+    def _figures_of_window(self) -> dict[str, Any]:
+        """Return what a learner says that drops what looks corrupted."""
+        learner = self.filter.learner
+        if not isinstance(learner, SubquantileLearner):
+            return {}
+        return {
+            'rejected': self.filter.rejected,
+            'share dropped in the window': learner.dropped_share_,
+            'estimated corruption': learner.corruption_,
         }
 
     def remark(self) -> str:

@@ -186,7 +186,7 @@ class LearningNode(ManagedNode):
 
     def _over_tolerance(self, cvar: float) -> float:
         bound = self.config.learner
-        return cvar - bound.tolerance if bound.constrained else math.nan
+        return cvar - bound.tolerance if bound.bounded else math.nan
 
     # -- diagnostics ------------------------------------------------------------------------
 

@@ -78,6 +78,7 @@ class Row:
     dual_variable: float
     model_order: int
     learned: bool = False
+    rejected: bool = False
     loss: float = math.nan
     cvar: float = math.nan
     truth: Array | None = None
@@ -143,6 +144,7 @@ class Evaluation:
         figures = ['loss', 'cvar', 'violation', 'dual_variable']
         return [
             ('stamp', 'i8'), ('time', 'f8'), ('section', 'U7'), ('learned', 'i1'),
+            ('rejected', 'i1'),
             *((name, 'f8') for name in (*each, *figures)), ('model_order', 'i4'),
             ('pose_x', 'f8'), ('pose_y', 'f8'), ('pose_yaw', 'f8'),
         ]  # fmt: skip
@@ -219,6 +221,7 @@ class Evaluation:
         for row in self._pending:
             if row.stamp == learned.stamp and math.isnan(row.loss):
                 row.learned, row.loss = self.filter.learning, learned.loss
+                row.rejected = learned.rejected is not None
                 row.cvar = self.filter.cvar()
                 row.dual_variable, row.model_order = self._learner_figures
                 break
@@ -251,9 +254,9 @@ class Evaluation:
                 shown_truth[-2:] = [math.atan2(truth[-1], truth[-2])]
         pose = row.pose or Pose(math.nan, math.nan, math.nan, math.nan)
         self.series.append((
-            row.stamp, row.time, row.section, row.learned,
+            row.stamp, row.time, row.section, row.learned, row.rejected,
             *row.shown.tolist(), *shown_truth, *row.deviation.tolist(),
-            row.loss, row.cvar, row.cvar - bound.tolerance if bound.constrained else math.nan,
+            row.loss, row.cvar, row.cvar - bound.tolerance if bound.bounded else math.nan,
             row.dual_variable, row.model_order, pose.x, pose.y, pose.yaw,
         ))  # fmt: skip
 

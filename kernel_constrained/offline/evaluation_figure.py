@@ -68,7 +68,7 @@ def _draw_over_time(figure: Figure, evaluation: Evaluation, time: Array) -> None
             ('dual_variable', 'dual variable'),
             ('model_order', 'model order'),
         )
-        if name == 'model_order' or evaluation.config.learner.constrained
+        if name == 'model_order' or evaluation.config.learner.bounded
     ]
     heights = np.array([1.6] * len(errors) + [1.0] * len(figures))
     tops = TOP - (TOP - BOTTOM) * np.concatenate([[0.0], np.cumsum(heights)]) / heights.sum()
@@ -200,7 +200,7 @@ def _draw_distribution(axes: Axes, evaluation: Evaluation, loss: Array) -> None:
     ):
         axes.stairs(np.histogram(part, edges)[0], edges, fill=True, color=color, label=label)
     axes.axvline(cvar, color=BAD, linestyle='--', label=f'their mean (CVaR) {cvar:.3g}')
-    if bound.constrained:
+    if bound.bounded:
         axes.axvline(bound.tolerance, color='k', label=f'tolerance {bound.tolerance:g}')
         edges = np.append(edges, bound.tolerance)  # which is to be seen wherever it is
     _logarithmic(axes, 'x', edges)

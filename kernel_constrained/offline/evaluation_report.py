@@ -101,6 +101,11 @@ def _lines_of_learner(result: dict[str, Any]) -> Iterator[str]:
         f'learned {learner["samples"]}, model order {learner["model_order"]}, '
         f'dual variable {learner["dual_variable"]:.3g}'
     )
+    if learner['estimated_corruption'] is not None:
+        yield (
+            f'rejected {learner["rejected"]} of them as they came; estimated corruption '
+            f'{learner["estimated_corruption"]:.3f}'
+        )
     if bound is not None and bound['cvar'] is not None:
         yield (
             f'mean of the worst {1 - bound["significance"]:.2g} of the losses (CVaR): '

@@ -57,6 +57,8 @@ def summarised(evaluation: Evaluation, recording: Recording) -> dict[str, Any]:
             'model_order': learner.model_order_,
             'largest_model_order': evaluation.largest_order,
             'dual_variable': learner.dual_variable_,
+            'rejected': evaluation.filter.rejected,
+            'estimated_corruption': getattr(learner, 'corruption_', None),
         },
     }
     return _without_nan(result)
@@ -177,7 +179,7 @@ def _of_loss(evaluation: Evaluation, loss: Array) -> dict[str, float]:
     return {
         'mean': float(loss.mean()),
         'cvar': cvar,
-        'violation': cvar - bound.tolerance if bound.constrained else math.nan,
+        'violation': cvar - bound.tolerance if bound.bounded else math.nan,
         'largest': float(loss.max()),
     }
 
@@ -299,7 +301,7 @@ def _drift(evaluation: Evaluation, sections: dict[str, Mask]) -> dict[str, Any] 
 def _constraint(evaluation: Evaluation) -> dict[str, Any] | None:
     """Return what became of the bound on the tail; None without one."""
     bound = evaluation.config.learner
-    if not bound.constrained:
+    if not bound.bounded:
         return None
     (violation,) = evaluation.series.columns('violation')
     known = violation[~np.isnan(violation)]

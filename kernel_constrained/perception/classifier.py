@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.core import DivergenceError
+from kernel_constrained.core import DivergenceError, PrimalDualLearner
 from kernel_constrained.perception.classifier_config import ClassifierConfig, UNSURE, wrong_label
 from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.inputs import scan_features
@@ -113,6 +113,7 @@ class PlaceClassifier(ScanLearner):
     LEARNED = (*ScanLearner.LEARNED, 'labels')
 
     config: ClassifierConfig
+    learner: PrimalDualLearner
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__(config)

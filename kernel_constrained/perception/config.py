@@ -7,12 +7,14 @@ from typing import Any
 
 import attrs
 
-from kernel_constrained.configuration import ConfigurationError, group, parameter
+from kernel_constrained.configuration import ConfigurationError, group, parameter, same_as
 from kernel_constrained.core import CVaR, Gaussian, Polynomial, PrimalDualLearner
+from kernel_constrained.core.subquantile import SubquantileLearner
 from kernel_constrained.perception.geometry import Mounting
 
 LEARNER = attrs.fields_dict(PrimalDualLearner)
 BOUND = attrs.fields_dict(CVaR)
+WINDOW = attrs.fields_dict(SubquantileLearner)
 
 TARGETS = ('axis', 'motion', 'pose')
 AXES = ('x', 'y', 'z', 'yaw')
@@ -20,12 +22,6 @@ SCALINGS = ('learned', 'fixed')
 
 # Radians; a little more than a turn, so that 3.15 may stand for pi.
 FULL_TURN = 6.3
-
-
-def same_as(field: 'attrs.Attribute[Any]', default: Any = None) -> Any:
-    """Make a field that means and allows what another one does, with a default of its own."""
-    metadata = {k: v for k, v in field.metadata.items() if k != 'type'}
-    return parameter(field.default if default is None else default, **metadata)
 
 
 @attrs.frozen
@@ -203,24 +199,81 @@ class KernelLearnerConfig:
     max_model_order: int = same_as(LEARNER['max_model_order'], 300)
     loss_window: int = same_as(LEARNER['loss_window'])
 
-    def build(self, **more: Any) -> PrimalDualLearner:
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a constraint on the tail of the loss."""
+        return self.constrained
+
+    def build(self, **more: Any) -> Any:
         """Make the learner, which has seen nothing; ``more`` is what is no parameter of ours."""
+        bound = CVaR(self.significance, self.tolerance) if self.bounded else None
+        return PrimalDualLearner(**{**self._shared_with(LEARNER), 'constraint': bound, **more})
+
+    def runtime_values(self) -> dict[str, Any]:
+        """Return the parameters of the learner that may change while it learns."""
+        mine = attrs.fields_dict(type(self))
+        bound = BOUND if self.bounded else {}
+        return {
+            name: getattr(self, name)
+            for name in (*LEARNER, *bound)
+            if name in mine and mine[name].metadata['runtime']
+        }
+
+    def _shared_with(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters that a learner has too, its kernel among them."""
         kernel = (
             Gaussian(self.bandwidth)
             if self.kernel == 'gaussian'
             else Polynomial(self.degree, self.offset)
         )
-        bound = CVaR(self.significance, self.tolerance) if self.constrained else None
-        shared = {name: getattr(self, name) for name in LEARNER if hasattr(self, name)}
-        return PrimalDualLearner(**{**shared, 'kernel': kernel, 'constraint': bound, **more})
+        return {**{n: getattr(self, n) for n in fields if hasattr(self, n)}, 'kernel': kernel}
 
 
 @attrs.frozen
 class LearnerConfig(KernelLearnerConfig):
-    """The learner, on inputs and targets of order one."""
+    """The learner, on inputs and targets of order one.
 
+    Algorithm ``primal_dual`` bounds the tail of the loss where it is constrained; ``subquantile``
+    drops it, has no constraint whatever ``constrained`` says, and of the other parameters takes
+    those of the kernel, ``regularization``, ``novelty`` and ``max_model_order``.
+    """
+
+    algorithm: str = parameter(
+        'primal_dual', 'whether the tail of the loss is bounded, or dropped as corrupted',
+        choices=('primal_dual', 'subquantile'),
+    )  # fmt: skip
     step: str = same_as(LEARNER['step'])
     novelty: float = same_as(LEARNER['novelty'])
+    corruption: float = same_as(WINDOW['corruption'])
+    window: int = same_as(WINDOW['window'])
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what ``subquantile`` cannot do."""
+        wanted = {'mode': ('default',), 'step': ('auto', 'recursive'), 'batch_size': (1,)}
+        if self.algorithm == 'subquantile':
+            for name, possible in wanted.items():
+                if getattr(self, name) not in possible:
+                    raise ConfigurationError(
+                        f'algorithm subquantile needs {name} {" or ".join(map(str, possible))} '
+                        f'(got {getattr(self, name)})'
+                    )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a constraint on the tail of the loss."""
+        return self.constrained and self.algorithm == 'primal_dual'
+
+    def build(self, **more: Any) -> Any:
+        """Make the learner, which has seen nothing; ``more`` is what is no parameter of ours."""
+        if self.algorithm == 'primal_dual':
+            return super().build(**more)
+        return SubquantileLearner(**{**self._shared_with(WINDOW), **more})
+
+    def runtime_values(self) -> dict[str, Any]:
+        """Return the parameters of the learner that may change while it learns."""
+        if self.algorithm == 'primal_dual':
+            return super().runtime_values()
+        return {n: getattr(self, n) for n, f in WINDOW.items() if f.metadata.get('runtime')}
 
 
 @attrs.frozen

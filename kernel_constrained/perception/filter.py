@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained.core import DivergenceError
+from kernel_constrained.core.subquantile import SubquantileLearner
 from kernel_constrained.perception.config import FilterConfig
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.inputs import Inputs
@@ -59,6 +60,21 @@ class Estimate(NamedTuple):
     covariance: Array
 
 
+class Rejected(NamedTuple):
+    """Why a truth was not learned when it came; it may be re-admitted later.
+
+    Attributes
+    ----------
+    loss : float
+        The learner's, from before the sample, in scales squared.
+    threshold : float
+        What it exceeds.
+    """
+
+    loss: float
+    threshold: float
+
+
 class Learned(NamedTuple):
     """What became of a scan with a trusted pose.
 
@@ -74,6 +90,8 @@ class Learned(NamedTuple):
         Its squared norm in scales, after the target was cut off.
     pose : Pose
         The trusted pose at the stamp.
+    rejected : Rejected or None
+        Why the truth was taken to be corrupted, where it was.
     """
 
     stamp: int
@@ -81,6 +99,7 @@ class Learned(NamedTuple):
     error: Array
     loss: float
     pose: Pose
+    rejected: Rejected | None = None
 
 
 class Waiting(NamedTuple):
@@ -108,13 +127,23 @@ class ScanFilter(ScanLearner):
         Offset and scale of the inputs.
     scans : int
         Scans taken, whether or not there was an estimate.
+    rejected : int
+        Samples whose truth was taken to be corrupted when they came.
     looked : bool
         Whether there were enough pairs for a scaling by their range.
     """
 
     KIND = FORMAT
     CONFIG = FilterConfig
-    LEARNED = (*ScanLearner.LEARNED, 'looked', 'scaling', 'target', '_recent', '_spread')
+    LEARNED = (
+        *ScanLearner.LEARNED,
+        'rejected',
+        'looked',
+        'scaling',
+        'target',
+        '_recent',
+        '_spread',
+    )
 
     config: FilterConfig
 
@@ -134,7 +163,7 @@ class ScanFilter(ScanLearner):
         config = self.config
         self.target = Target(config.target)
         self.learner = config.learner.build()
-        self.looked = False
+        self.looked, self.rejected = False, 0
         inputs = self.inputs.count
         self.scaling = Scaling.fixed(np.zeros(inputs), np.ones(inputs))
         if config.features.scaling == 'learned':
@@ -159,6 +188,7 @@ class ScanFilter(ScanLearner):
             spare.pose(i, pose)
             spare.scan(i, scan)
             spare.learn()
+        spare.learner.warm_up(self.inputs.count, len(self.target.components))
 
     def scan(self, stamp: int, scan: Scan | Reading) -> Estimate | None:
         """Take a scan and predict from it; call :meth:`learn` after publishing the estimate.
@@ -228,15 +258,27 @@ class ScanFilter(ScanLearner):
         residual = self.target.normalised(mean, cut=False) - target
         loss = float(residual @ residual)
         self.losses.add(loss)
-        self._recent.add(inputs, quantity, residual, support, self.learning)
-        if self.learning:
-            self.learner.partial_fit(self.scaling.scaled(inputs)[None], target[None])
-            self.samples += 1
-        if self._recent.count in FIRST_LOOKS or self._recent.count % LOOK_EVERY == 0:
-            if self.learning:
-                self._look_at_scaling()
-            self._look_at_spread()
-        return Learned(pair.stamp, quantity, mean - quantity, loss, pair.pose)
+        rejected = self._learn_sample(self.scaling.scaled(inputs), target)
+        if rejected is None:  # else truth and error tell nothing of the robot
+            self._recent.add(inputs, quantity, residual, support, self.learning)
+            if self._recent.count in FIRST_LOOKS or self._recent.count % LOOK_EVERY == 0:
+                if self.learning:
+                    self._look_at_scaling()
+                self._look_at_spread()
+        return Learned(pair.stamp, quantity, mean - quantity, loss, pair.pose, rejected)
+
+    def _learn_sample(self, inputs: Array, target: Array) -> Rejected | None:
+        """Hand a sample to the learner, if it is to learn; say whether it took it."""
+        if not self.learning:
+            return None
+        self.learner.partial_fit(inputs[None], target[None])
+        self.samples += 1
+        if isinstance(self.learner, SubquantileLearner):
+            loss, threshold = self.learner.loss_, self.learner.threshold_
+            if loss > threshold:
+                self.rejected += 1
+                return Rejected(loss, threshold)
+        return None
 
     # -- scaling ----------------------------------------------------------------------------
 
@@ -263,10 +305,16 @@ class ScanFilter(ScanLearner):
         self._spread = targets.T @ targets / len(targets)
 
     def _learn_anew(self, scaling: Scaling, range_: Scaling) -> None:
-        """Learn the newest pairs by another scaling; of those before, what the function says."""
-        newest = self._recent.learned[-RELEARNED:]
+        """Learn the newest pairs by another scaling; of those before, what the function says.
+
+        A learner over a window of samples learns as much of its window as there is: what the
+        function says would look like samples without noise.
+        """
+        learner = self.learner
+        window = learner.window if isinstance(learner, SubquantileLearner) else 0
+        newest = self._recent.learned[-(window or RELEARNED) :]
         inputs, quantities = self._recent.inputs_of(newest), self._recent.quantities[newest]
-        if self.samples > len(newest) and self.learner.model_order_ > 0:
+        if not window and self.samples > len(newest) and self.learner.model_order_ > 0:
             atoms = self.learner.dictionary_
             values = self.target.denormalised(self.learner.predict(atoms))
             inputs = np.concatenate([self.scaling.original(atoms), inputs])
@@ -288,7 +336,8 @@ class ScanFilter(ScanLearner):
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Split into (plain values, arrays): what a model file holds, apart from the filter."""
         header, arrays = super().to_parts()
-        return {**header, 'looked': self.looked, 'pairs': self._recent.count}, {
+        own = {'looked': self.looked, 'rejected': self.rejected, 'pairs': self._recent.count}
+        return {**header, **own}, {
             **arrays,
             'recent': self._recent.to_array(),
             'spread': self._spread,
@@ -297,7 +346,7 @@ class ScanFilter(ScanLearner):
         }
 
     def _take_parts(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-        self.looked = bool(header['looked'])
+        self.looked, self.rejected = bool(header['looked']), int(header.get('rejected', 0))
         self._recent.restore(arrays.pop('recent'), int(header['pairs']))
         self._spread[:] = arrays.pop('spread')
         self.scaling = self.scaling.restored(arrays.pop('input_range'))

@@ -5,13 +5,13 @@
 from pathlib import Path
 from typing import Any, ClassVar, TYPE_CHECKING
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained import model_file
 from kernel_constrained.configuration import ConfigurationError, fields, flatten, from_flat
 from kernel_constrained.core import LossHistory, PrimalDualLearner
+from kernel_constrained.core.subquantile import SubquantileLearner
 from kernel_constrained.model_file import ModelFileError
 from kernel_constrained.perception.config import mounting_of, ScanFeatureConfig
 from kernel_constrained.perception.scan import Scan
@@ -37,7 +37,7 @@ class ScanLearner:
 
     Attributes
     ----------
-    learner : PrimalDualLearner
+    learner : PrimalDualLearner or SubquantileLearner
         What has been learned.
     learning : bool
         False to go on predicting without learning.
@@ -54,7 +54,7 @@ class ScanLearner:
     CONFIG: ClassVar[type]
     LEARNED: ClassVar[tuple[str, ...]] = ('learner', 'losses', 'samples')
 
-    learner: PrimalDualLearner
+    learner: PrimalDualLearner | SubquantileLearner
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -93,10 +93,7 @@ class ScanLearner:
             raise ConfigurationError(f'cannot change while running: {"; ".join(differing)}')
         if config.mounting != self.config.mounting:
             self.mounting = mounting_of(config.mounting)
-        names = [f.name for f in attrs.fields(type(config.learner)) if f.metadata['runtime']]
-        if not config.learner.constrained:
-            names = [name for name in names if name not in ('significance', 'tolerance')]
-        self.learner.set_parameters(**{name: getattr(config.learner, name) for name in names})
+        self.learner.set_parameters(**config.learner.runtime_values())
         self.config = config
 
     def _fixed_differences(self, other: Any) -> list[str]:
@@ -148,7 +145,7 @@ class ScanLearner:
         """Take what :meth:`to_parts` returned; what is left of the arrays is the learner's."""
         self.samples = int(header['samples'])
         self.losses.restore(arrays.pop('losses'), arrays.pop('loss_bins'))
-        self.learner = PrimalDualLearner.from_parts(header['learner'], arrays)
+        self.learner = type(self.learner).from_parts(header['learner'], arrays)
 
     def restore(self, path: str | Path) -> None:
         """Take what was learned from a file that :meth:`save` wrote under the same configuration.

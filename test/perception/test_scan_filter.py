@@ -596,11 +596,18 @@ def test_unconstrained_filter_is_reconfigured_too_and_knows_its_cvar():
     assert filter_.cvar() == filter_.losses.cvar(0.9)
 
 
-def test_every_run_time_parameter_reaches_the_learner():
-    defaults = config()
-    runtime = [f for f in attrs.fields(type(defaults.learner)) if f.metadata['runtime']]
-    assert {'step_size', 'tolerance', 'significance', 'parsimony'} <= {f.name for f in runtime}
-    values = {field.name: 0.5 * getattr(defaults.learner, field.name) for field in runtime}
+@pytest.mark.parametrize(
+    ('algorithm', 'some'),
+    [
+        ('primal_dual', {'step_size', 'tolerance', 'significance', 'parsimony'}),
+        ('subquantile', {'corruption', 'regularization', 'novelty'}),
+    ],
+)
+def test_every_run_time_parameter_reaches_the_learner(algorithm, some):
+    defaults = config(learner__algorithm=algorithm)
+    reaching = defaults.learner.runtime_values()
+    assert some <= set(reaching)
+    values = {name: 0.5 * value for name, value in reaching.items()}
     filter_ = ScanFilter(defaults)
     filter_.reconfigure(attrs.evolve(defaults, learner=attrs.evolve(defaults.learner, **values)))
     for name, value in values.items():

@@ -4,5 +4,6 @@
 
 from kernel_constrained.core.subquantile.classification import SubquantileClassifier
 from kernel_constrained.core.subquantile.regression import SubquantileRegressor
+from kernel_constrained.core.subquantile.window import SubquantileLearner
 
-__all__ = ['SubquantileClassifier', 'SubquantileRegressor']
+__all__ = ['SubquantileClassifier', 'SubquantileLearner', 'SubquantileRegressor']
