@@ -18,7 +18,7 @@ from kernel_constrained.core.subquantile.ridge import SubsetRidge
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-ROUNDS, CHANGE = 10, 3e-3
+ROUNDS, CHANGE = 30, 1e-3
 # Median of the absolute value of a standard normal variable, and its mean.
 MEDIAN_ABSOLUTE = 0.6744897501960817
 MEAN_ABSOLUTE = 0.7978845608028654
@@ -27,9 +27,9 @@ LEAST_SCALE, MOST_SCALE, SCALE_RIDGE = 1 / 3, 3.0, 10.0
 FEWEST_FOR_SCALE = 10
 # Of the residuals of corrupted samples: the share that is anywhere in the range of targets, and
 # of the rest the share around a common residual; the others have targets around the median.
-ANYWHERE, COMMON = 0.1, 0.25
+ANYWHERE, COMMON = 0.1, 0.3
 # Deviations that are wide: of the targets of corrupted samples, and of their common residual.
-WIDE, COMMON_WIDE = 1.5, 2.0
+WIDE, COMMON_WIDE = 1.2, 2.0
 # A sample within so many deviations is kept in any case; the share of honest ones beyond.
 ORDINARY, RARE = 2.4, 0.0164
 # Below this share of honest samples there is nothing left to learn from.
