@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel logistic and softmax regression where a share of the samples is corrupted."""
 
-import math
 from functools import partial
 from typing import Any
 
@@ -12,31 +11,28 @@ import numpy.typing as npt
 from scipy.special import softmax
 
 from kernel_constrained.configuration import parameter
-from kernel_constrained.core.kernels import Gaussian, Kernel
 from kernel_constrained.core.subquantile.class_selection import (
     alternate,
     as_many_of_each,
     descend,
     Select,
 )
-from kernel_constrained.core.subquantile.estimator import checked_later, Estimator
-from kernel_constrained.core.subquantile.features import KernelFeatures, median_bandwidth
+from kernel_constrained.core.subquantile.estimator import checked_later
 from kernel_constrained.core.subquantile.labels import estimate, judge, trusted, walk
-from kernel_constrained.core.subquantile.regression import choose_corruption, choose_kernel
 from kernel_constrained.core.subquantile.selection import count_kept, Minimum, smallest
 from kernel_constrained.core.subquantile.softmax import Softmax
 from kernel_constrained.core.subquantile.starts import ALTERNATIONS
+from kernel_constrained.core.subquantile.trimmed import TrimmedEstimator
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Labels = npt.NDArray[np.intp]
 
-SOLVERS = ('alternating', 'gradient')
 STARTS = ('path', 'zero')
 
 
 @attrs.define(eq=False, slots=False, repr=False, field_transformer=checked_later)
-class SubquantileClassifier(Estimator):
+class SubquantileClassifier(TrimmedEstimator):
     """Kernel classification by the logistic or softmax loss where a share of samples is corrupted.
 
     Subquantile minimisation (Rathnashyam and Gittens, Algorithm 2; for several classes by the
@@ -105,18 +101,7 @@ class SubquantileClassifier(Estimator):
 
     kind = 'classifier'
 
-    kernel: Kernel | None = attrs.field(default=None, validator=choose_kernel)
-    corruption: float | None = attrs.field(default=0.1, validator=choose_corruption)
-    regularization: float = parameter(1e-3, 'weight of the RKHS norm', low=1e-12)
-    solver: str = parameter('alternating', 'how to minimise', choices=SOLVERS)
     start: str = parameter('path', 'where to begin', choices=STARTS)
-    refine: bool = parameter(True, 'whether samples not clearly mislabelled come back')
-    acceleration: bool = parameter(False, "Nesterov's momentum")
-    radius: float = parameter(math.inf, 'largest norm of the function', low=1e-12)
-    max_features: int = parameter(200, 'landmarks at most', low=1, high=20000)
-    max_iterations: int = parameter(500, 'iterations of the solver', low=1)
-    tolerance: float = parameter(1e-5, 'relative step at which it is done', low=0.0)
-    random_state: int = parameter(0, 'seed', low=0)
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> 'SubquantileClassifier':
         """Learn from samples.
@@ -141,11 +126,8 @@ class SubquantileClassifier(Estimator):
         inputs, labels = self._samples(X, y, least=2)
         self.classes_, numbers = classes_of(labels)
         random = np.random.default_rng(self.random_state)
-        self.kernel_ = self.kernel or Gaussian(median_bandwidth(inputs, random))
-        self.features_ = KernelFeatures.of(
-            self.kernel_, inputs, self.max_features, 0.1 * self.regularization, random
-        )
-        problem = Softmax(self.features_(inputs), numbers, len(self.classes_), self.radius)
+        features = self._features_of(inputs, random)
+        problem = Softmax(features, numbers, len(self.classes_), self.radius)
         functions = problem.axes @ self._minimise(problem)
         if len(self.classes_) == 2:
             functions = functions[:, 1] - functions[:, 0]
@@ -157,9 +139,7 @@ class SubquantileClassifier(Estimator):
 
         The function of two classes is positive where the second one is the likelier.
         """
-        inputs = self._inputs(X)
-        values: Array = self.features_(inputs) @ self.coef_ + self.intercept_
-        return values
+        return self._functions(X)
 
     def predict_proba(self, X: npt.ArrayLike) -> Array:
         """Return the probabilities of the classes at inputs (n, p), shape (n, C)."""
@@ -186,15 +166,14 @@ class SubquantileClassifier(Estimator):
         self.corruption_ = self.corruption
         if self.corruption_ is None:
             self.corruption_ = estimate(problem, ridge)
-        coefficients, self.kept_, self.objective_ = self._solve(problem, self.corruption_)
+        coefficients, kept, self.objective_ = self._solve(problem, self.corruption_)
         self.n_iter_ = len(self.objective_)
         badness = problem.losses(problem.scores(coefficients))
         if self.refine and self.corruption_ > 0.0:
-            right = judge(problem, self.kept_, ridge, coefficients).right
-            self.kept_, badness = trusted(right, self.corruption_), -right
-            coefficients = problem.fit(self.kept_.astype(float), ridge, coefficients)
-        dropped = np.flatnonzero(~self.kept_)
-        self.outliers_ = dropped[np.argsort(-badness[dropped], kind='stable')]
+            right = judge(problem, kept, ridge, coefficients).right
+            kept, badness = trusted(right, self.corruption_), -right
+            coefficients = problem.fit(kept.astype(float), ridge, coefficients)
+        self._drop(kept, badness)
         return coefficients
 
     def _solve(self, problem: Softmax, corruption: float) -> Minimum:

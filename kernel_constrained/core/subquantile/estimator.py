@@ -28,7 +28,9 @@ def checked_later(cls: type, fields: list['attrs.Attribute[Any]']) -> list[Any]:
     """Put the validators of an attrs class aside: parameters are checked when they are used."""
     return [
         field.evolve(
-            validator=None, converter=None, metadata={**field.metadata, 'check': field.validator}
+            validator=None,
+            converter=None,
+            metadata={'check': field.validator, **field.metadata},  # a base class's is there
         )
         for field in fields
     ]

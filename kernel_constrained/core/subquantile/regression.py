@@ -2,22 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel ridge regression where a share of the samples is corrupted."""
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained.configuration import parameter
-from kernel_constrained.core.kernels import Gaussian, Kernel, Polynomial
 from kernel_constrained.core.subquantile.estimator import (
     as_targets,
     as_vector,
     checked_later,
-    Estimator,
 )
-from kernel_constrained.core.subquantile.features import KernelFeatures, median_bandwidth
 from kernel_constrained.core.subquantile.refinement import refine
 from kernel_constrained.core.subquantile.ridge import SubsetRidge
 from kernel_constrained.core.subquantile.selection import (
@@ -35,30 +31,16 @@ from kernel_constrained.core.subquantile.starts import (
     RIDGE_MULTIPLES,
     search,
 )
+from kernel_constrained.core.subquantile.trimmed import TrimmedEstimator
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-SOLVERS = ('alternating', 'gradient')
 STARTS = ('search', 'path', 'huber', 'zero')
 # Starts are searched for among at most so many samples.
 SEARCHED = 500
 # Corruption that is assumed where it is to be estimated, to begin with.
 UNKNOWN_CORRUPTION = 0.4
-
-
-def choose_kernel(_: Any, __: Any, value: Any) -> None:
-    """Raise where the kernel is none of ours."""
-    if value is not None and not isinstance(value, Gaussian | Polynomial):
-        raise ValueError(f'kernel must be a Gaussian, a Polynomial or None (got {value!r})')
-
-
-def choose_corruption(_: Any, __: Any, value: Any) -> None:
-    """Raise where the share cannot be corrupted."""
-    if value is not None and not 0.0 <= value < 0.5:
-        raise ValueError(
-            f'corruption must be a share from 0 to below 0.5, or None to estimate it (got {value})'
-        )
 
 
 class Start(NamedTuple):
@@ -74,7 +56,7 @@ class Start(NamedTuple):
 
 
 @attrs.define(eq=False, slots=False, repr=False, field_transformer=checked_later)
-class SubquantileRegressor(Estimator):
+class SubquantileRegressor(TrimmedEstimator):
     """Kernel ridge regression where a share of the samples is corrupted.
 
     Subquantile minimisation (Rathnashyam and Gittens, Algorithm 1): the mean squared loss of the
@@ -139,18 +121,7 @@ class SubquantileRegressor(Estimator):
 
     kind = 'regressor'
 
-    kernel: Kernel | None = attrs.field(default=None, validator=choose_kernel)
-    corruption: float | None = attrs.field(default=0.1, validator=choose_corruption)
-    regularization: float = parameter(1e-3, 'weight of the RKHS norm', low=0.0)
-    solver: str = parameter('alternating', 'how to minimise', choices=SOLVERS)
     start: str = parameter('search', 'where to begin', choices=STARTS)
-    refine: bool = parameter(True, 'whether honest samples come back')
-    acceleration: bool = parameter(False, "Nesterov's momentum")
-    radius: float = parameter(math.inf, 'largest norm of the function', low=1e-12)
-    max_features: int = parameter(200, 'landmarks at most', low=1, high=20000)
-    max_iterations: int = parameter(500, 'iterations of the solver', low=1)
-    tolerance: float = parameter(1e-5, 'relative step at which it is done', low=0.0)
-    random_state: int = parameter(0, 'seed', low=0)
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> 'SubquantileRegressor':
         """Learn from samples.
@@ -175,14 +146,9 @@ class SubquantileRegressor(Estimator):
         inputs, labels = self._samples(X, y, least=2)
         targets = as_targets(labels)
         random = np.random.default_rng(self.random_state)
-        self.kernel_ = self.kernel or Gaussian(median_bandwidth(inputs, random))
-        self.features_ = KernelFeatures.of(
-            self.kernel_, inputs, self.max_features, 0.1 * self.regularization, random
-        )
+        features = self._features_of(inputs, random)
         centre, unit = float(np.median(targets)), float(targets.std()) or 1.0
-        problem = SubsetRidge(
-            self.features_(inputs), (targets - centre) / unit, self.radius / unit
-        )
+        problem = SubsetRidge(features, (targets - centre) / unit, self.radius / unit)
         coefficients = self._minimise(problem, random)
         self.coef_ = unit * coefficients[:-1]
         self.intercept_ = float(unit * coefficients[-1] + centre)
@@ -190,9 +156,7 @@ class SubquantileRegressor(Estimator):
 
     def predict(self, X: npt.ArrayLike) -> Array:
         """Return the function at inputs (n, p), shape (n,)."""
-        inputs = self._inputs(X)
-        values: Array = self.features_(inputs) @ self.coef_ + self.intercept_
-        return values
+        return self._functions(X)
 
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
         """Return the coefficient of determination, R squared."""
@@ -207,16 +171,15 @@ class SubquantileRegressor(Estimator):
         share = UNKNOWN_CORRUPTION if self.corruption is None else self.corruption
         minimum = self._solve(problem, self._start(problem, share, random), share)
         self.objective_, self.n_iter_ = minimum.objective, len(minimum.objective)
-        coefficients, self.kept_, self.corruption_ = minimum.coefficients, minimum.kept, share
+        coefficients, kept, self.corruption_ = minimum.coefficients, minimum.kept, share
         errors = problem.residuals(coefficients)
         if self.refine and share > 0.0:
-            coefficients, self.kept_, errors, _, estimated = refine(
-                problem, minimum.kept, self.regularization, self.corruption
+            coefficients, kept, errors, _, estimated = refine(
+                problem, kept, self.regularization, self.corruption
             )
             if self.corruption is None:
                 self.corruption_ = estimated
-        dropped = np.flatnonzero(~self.kept_)
-        self.outliers_ = dropped[np.argsort(-np.abs(errors[dropped]), kind='stable')]
+        self._drop(kept, np.abs(errors))
         return coefficients
 
     def _start(self, problem: SubsetRidge, share: float, random: np.random.Generator) -> Start:
