@@ -55,8 +55,9 @@ setup(
         'ros': ROS_WHEELS,
         'cluster': ['distributed'],
         'test': [
-            'pytest', 'pytest-xdist', 'distributed', 'hypothesis', 'cvxpy', 'clarabel', 'scikit-learn',
-            'ruff', 'mypy', 'colcon-common-extensions', 'ros-ament-package', 'setuptools>=70.1,<80',
+            'pytest', 'pytest-xdist', 'distributed', 'hypothesis', 'cvxpy', 'clarabel',
+            'scikit-learn', 'ruff', 'mypy', 'colcon-common-extensions', 'ros-ament-package',
+            'setuptools>=70.1,<80',
         ],
         'benchmark': ['scikit-learn', 'river', 'padasip', 'ompl>=2', 'casadi'],
     },
