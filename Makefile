@@ -21,7 +21,7 @@ demo-places: $(STAMP) $(KILLIAN)
 demo-planner: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo planner --output $(OUTPUT)/planner
 
-# Every experiment of the paper: figures, and what it says beside what was measured.
+# Every experiment of the papers: figures, and what they say beside what was measured.
 reproduce: $(STAMP)
 	$(BIN)/python -m kernel_constrained reproduce all --output $(OUTPUT)/reproduce
 

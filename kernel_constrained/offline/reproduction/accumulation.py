@@ -40,6 +40,7 @@ from kernel_constrained.offline.reproduction.optimum import (
     Problem,
 )
 from kernel_constrained.offline.reproduction.parallel import over_cores
+from kernel_constrained.offline.reproduction.slopes import power_law, Slope
 
 Array = npt.NDArray[np.float64]
 
@@ -70,16 +71,6 @@ class Sums(NamedTuple):
     violation: float
     order_before: float  # after a tenth of the stream
     order: float
-
-
-class Slope(NamedTuple):
-    """Least squares in log-log, with two standard errors."""
-
-    value: float
-    uncertainty: float
-
-    def __str__(self) -> str:
-        return f'{self.value:.3f} ± {self.uncertainty:.3f}'
 
 
 # Sums of each mode, shape (lengths, seeds, fields of Sums).
@@ -178,13 +169,4 @@ def column(runs: Array, name: str) -> Array:
 
 def slope_of(lengths: Sequence[int], runs: Array, name: str) -> Slope:
     """Fit the medians over the seeds, where they are positive: other sums keep any bound."""
-    medians = np.median(column(runs, name), axis=1)
-    kept = medians > 0
-    if kept.sum() < 3:  # fewer do not say how uncertain the slope is
-        return Slope(math.nan, math.nan)
-    x, y = np.log(np.array(lengths)[kept]), np.log(medians[kept])
-    x, y = x - x.mean(), y - y.mean()
-    value = float((x @ y) / (x @ x))
-    residual = y - value * x
-    variance = float(residual @ residual) / (len(x) - 2) / float(x @ x)
-    return Slope(value, 2 * math.sqrt(variance))
+    return power_law(lengths, np.median(column(runs, name), axis=1))

@@ -14,12 +14,12 @@ from kernel_constrained.offline.reproduction.accumulation import (
     Program,
     programs,
     Runs,
-    Slope,
     slope_of,
     Sums,
 )
 from kernel_constrained.offline.reproduction.optimum import lidar_problem, Problem
 from kernel_constrained.offline.reproduction.report import Row
+from kernel_constrained.offline.reproduction.slopes import Slope
 
 REGULARIZATION = 0.1
 LENGTHS = tuple(round(10**e) for e in np.arange(3.0, 6.1, 0.5))
