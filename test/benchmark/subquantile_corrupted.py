@@ -160,7 +160,7 @@ def draw_panel(axes, results, data, kind):
 
 
 def measure(arguments):
-    """Return all runs, and lines about the settings."""
+    """Return all runs, which are in the file of runs too, and lines about the settings."""
     chosen = []
     for data in arguments.data:
         if reason := absent(data):
@@ -173,11 +173,15 @@ def measure(arguments):
     lines += [row(d, f'{found[d].bandwidth:.3g}', f'{found[d].ridge:g}') for d in chosen]
     first = DESIGN if arguments.design else arguments.first_seed
     seeds = range(first, first + (10 if arguments.design else arguments.seeds))
-    cells = [cell for data in chosen for cell in cells_of(data, arguments.kind, seeds)]
-    tasks = [(cell, found[cell.data], arguments.start) for cell in cells]
-    runs = [run for some in in_parallel(measured, tasks, jobs, 'cells') for run in some]
-    order = {cell: i for i, cell in enumerate(cells)}
-    return sorted(runs, key=lambda run: order[run[:4]]), lines
+    runs = []
+    for data in chosen:  # what is there is written, should the next one not come to its end
+        cells = cells_of(data, arguments.kind, seeds)
+        tasks = [(cell, found[data], arguments.start) for cell in cells]
+        order = {cell: i for i, cell in enumerate(cells)}
+        new = [run for some in in_parallel(measured, tasks, jobs, data) for run in some]
+        runs += sorted(new, key=lambda run: order[run[:4]])
+        write_runs(runs, arguments.output / f'{NAME}.csv')
+    return runs, lines
 
 
 def parsed():
@@ -203,7 +207,6 @@ def main():
         runs = read_runs(arguments.runs)
     else:
         runs, settings = measure(arguments)
-        write_runs(runs, arguments.output / f'{NAME}.csv')
         lines += [*settings, '', '## Time of a fit of many samples', '', *size_lines(), '']
     results = Results(runs)
     lines += report(results)
