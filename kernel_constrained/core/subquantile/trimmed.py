@@ -67,7 +67,8 @@ class TrimmedEstimator(Estimator):
 
     def _functions(self, X: npt.ArrayLike) -> Array:
         """Return the functions at inputs (n, p), shape (n,) or (n, C)."""
-        values: Array = self.features_(self._inputs(X)) @ self.coef_ + self.intercept_
+        inputs = self._inputs(X)  # first: says what is wrong before anything is looked at
+        values: Array = self.features_(inputs) @ self.coef_ + self.intercept_
         return values
 
     def _drop(self, kept: npt.NDArray[np.bool_], badness: Array) -> None:
