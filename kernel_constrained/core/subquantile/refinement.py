@@ -89,8 +89,8 @@ def refine(problem: SubsetRidge, kept: Mask, ridge: float, corruption: float | N
         honest = normal / likelihood
         if honest.mean() < FEWEST_HONEST:
             break
-        kept = (honest > 0.5) | (np.abs(residuals) <= ORDINARY * scales)
         if corruption is None:
+            kept = (honest > 0.5) | (np.abs(residuals) <= ORDINARY * scales)
             share = min(max(corruption_of(kept), 1e-3), HIGHEST_CORRUPTION)
         else:
             share = min(corruption, 0.5 * (corruption + 1.0 - float(honest.mean())))
