@@ -74,10 +74,6 @@ class Softmax:
         """Return the functions at the samples, shape (n, classes)."""
         return np.asarray(self.features @ coefficients)
 
-    def scores_of(self, features: Array, coefficients: Array) -> Array:
-        """Return the functions at other samples, features (m, r), shape (m, classes)."""
-        return np.asarray(self._with_offset(features) @ (self.axes @ coefficients))
-
     def losses(self, scores: Array) -> Array:
         """Return ``-log P(label)`` of each sample, shape (n,)."""
         return log_sum_exp(scores) - scores[np.arange(len(scores)), self.labels]

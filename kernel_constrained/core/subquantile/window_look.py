@@ -217,18 +217,6 @@ def find_variances(w, factor, count, order):
 
 
 @compiled
-def residual_beside(w, i, offsets, order):
-    """Squared residual of a function learned beside constant offsets."""
-    c, total = w.samples.c[i], 0.0
-    for f in range(offsets.shape[0]):
-        row, value = w.d.weights[f], offsets[f]
-        for j in range(whole_vectors(order)):
-            value += row[j] * c[j]
-        total += (w.samples.y[f, i] - value) ** 2
-    return total
-
-
-@compiled
 def limit_of_share(w, share, count):
     """Limit beyond which a share of the samples lies."""
     every = max(count // ENOUGH, 1)
