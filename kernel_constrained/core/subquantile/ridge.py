@@ -7,7 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dtrtri
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -68,9 +69,10 @@ class SubsetRidge:
 
     def fit_weighted(self, weights: Array, ridge: float) -> Array:
         """Fit all samples, each by its weight (n,); return the coefficients (r + 1,)."""
-        weighted = self.features * weights[:, None]
-        gram, moment = weighted.T @ self.features, weighted.T @ self.targets
-        return self._solve_in_ball(gram, moment, ridge * float(weights.sum()))
+        roots = np.sqrt(weights)
+        weighted = self.features * roots[:, None]
+        moment = weighted.T @ (roots * self.targets)
+        return self._solve_in_ball(weighted.T @ weighted, moment, ridge * float(weights.sum()))
 
     def smoothed(self, values: Array, kept: Mask, ridge: float) -> Array:
         """Return what values (n,) are like as a smooth function, fitted on the kept, (n,)."""
@@ -94,9 +96,9 @@ class SubsetRidge:
 
     def leverage(self) -> Array:
         """Return ``z^T A^-1 z`` for each sample with the newest fit's matrix A, shape (n,)."""
-        lower, _ = dpotri(self._factor[0], lower=1)
-        inverse = np.tril(lower) + np.tril(lower, -1).T
-        values: Array = np.einsum('ij,ij->i', self.features @ inverse, self.features)
+        inverse, _ = dtrtri(self._factor[0], lower=1)
+        whitened = dtrmm(1.0, inverse, self.features.T, lower=1).T
+        values: Array = np.einsum('ij,ij->i', whitened, whitened)
         return values
 
     def _move_to(self, kept: Mask) -> None:
