@@ -1,13 +1,17 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel ridge regression on subsets of the samples, in coordinates of a kernel's features."""
+"""Kernel ridge regression on subsets of the samples, in coordinates of a kernel's features.
+
+All products are scipy's, none numpy's: each brings threads of its own, which wait for more work by
+spinning, so that in turns on two cores they cost four times as much.
+"""
 
 import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.blas import dtrmm
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg.blas import dgemm, dgemv, dsyrk, dtrmm
 from scipy.linalg.lapack import dtrtri
 
 Array = npt.NDArray[np.float64]
@@ -18,7 +22,7 @@ JITTER = 1e-12
 # Most that a sample may be said to weigh in its own prediction.
 HIGHEST_LEVERAGE = 0.999
 # Share of a feature below which it is left out of a search.
-NEGLIGIBLE = 0.03
+NEGLIGIBLE = 0.3
 
 
 class SubsetRidge:
@@ -43,7 +47,7 @@ class SubsetRidge:
         self.targets = targets
         self.radius = radius
         self._kept: Mask = np.zeros(len(targets), dtype=bool)
-        self._gram = np.zeros((self.features.shape[1],) * 2)
+        self._gram = np.zeros((self.features.shape[1],) * 2, order='F')  # its lower triangle
         self._moment = np.zeros(self.features.shape[1])
 
     def __len__(self) -> int:
@@ -55,12 +59,13 @@ class SubsetRidge:
         The features' principal directions (r + 1, q + 1), without those that the ridge would
         shrink to less than ``NEGLIGIBLE`` of themselves.
         """
-        features = self.features[rows, :-1]
-        sizes, directions = np.linalg.eigh(features.T @ features)
+        features = np.ascontiguousarray(self.features[rows, :-1])
+        sizes, directions = eigh(dsyrk(1.0, features.T, lower=1), lower=True, driver='evd')
         used = directions[:, sizes > NEGLIGIBLE * ridge * len(rows)]
         rotation = np.zeros((used.shape[0] + 1, used.shape[1] + 1))
         rotation[:-1, :-1], rotation[-1, -1] = used, 1.0
-        return SubsetRidge(features @ used, self.targets[rows], self.radius), rotation
+        some = dgemm(1.0, used, features.T, trans_a=1).T
+        return SubsetRidge(some, self.targets[rows], self.radius), rotation
 
     def fit(self, kept: Mask, ridge: float) -> Array:
         """Fit the samples that are kept; return the coefficients (r + 1,)."""
@@ -71,20 +76,19 @@ class SubsetRidge:
         """Fit all samples, each by its weight (n,); return the coefficients (r + 1,)."""
         roots = np.sqrt(weights)
         weighted = self.features * roots[:, None]
-        moment = weighted.T @ (roots * self.targets)
-        return self._solve_in_ball(weighted.T @ weighted, moment, ridge * float(weights.sum()))
+        gram = dsyrk(1.0, weighted.T, lower=1)
+        moment = dgemv(1.0, weighted.T, roots * self.targets)
+        return self._solve_in_ball(gram, moment, ridge * float(weights.sum()))
 
     def smoothed(self, values: Array, kept: Mask, ridge: float) -> Array:
         """Return what values (n,) are like as a smooth function, fitted on the kept, (n,)."""
         self._move_to(kept)
-        moment = self.features[kept].T @ values[kept]
-        coefficients = self._solve(self._gram, moment, ridge * int(kept.sum()))
-        smooth: Array = self.features @ coefficients
-        return smooth
+        moment = dgemv(1.0, self.features.T, np.where(kept, values, 0.0))
+        return self._values(self._solve(self._gram, moment, ridge * int(kept.sum())))
 
     def residuals(self, coefficients: Array) -> Array:
         """Return targets minus predictions, shape (n,)."""
-        return self.targets - self.features @ coefficients
+        return self.targets - self._values(coefficients)
 
     def left_out_residuals(self, coefficients: Array, weights: Array | Mask) -> Array:
         """Return the residuals of the newest fit, of each sample as if it had been left out.
@@ -101,6 +105,10 @@ class SubsetRidge:
         values: Array = np.einsum('ij,ij->i', whitened, whitened)
         return values
 
+    def _values(self, coefficients: Array) -> Array:
+        values: Array = dgemv(1.0, self.features.T, coefficients, trans=1)
+        return values
+
     def _move_to(self, kept: Mask) -> None:
         """Make the sums over the samples that are kept, from those over the ones before."""
         came, went = kept & ~self._kept, self._kept & ~kept
@@ -109,9 +117,9 @@ class SubsetRidge:
             came, went = kept, np.zeros_like(kept)
         for rows, sign in ((came, 1.0), (went, -1.0)):
             if rows.any():
-                some = self.features[rows]
-                self._gram += sign * (some.T @ some)
-                self._moment += sign * (some.T @ self.targets[rows])
+                some = self.features[rows].T
+                dsyrk(sign, some, beta=1.0, c=self._gram, lower=1, overwrite_c=1)
+                self._moment += sign * dgemv(1.0, some, self.targets[rows])
         self._kept = kept.copy()
 
     def _solve_in_ball(self, gram: Array, moment: Array, ridge: float) -> Array:

@@ -103,6 +103,7 @@ def search(problem: SubsetRidge, ridge: float, corruption: float, given: bool) -
         *(path_start(problem, weights, ridge, one, corruption) for one in RIDGE_MULTIPLES),
         ordinary_start(problem, weights, ridge),
     ]
-    fits = [refine(problem, kept, ridge, corruption if given else None) for kept in starts]
+    believed, different = corruption if given else None, np.unique(starts, axis=0)
+    fits = [refine(problem, kept, ridge, believed) for kept in different]
     surprises = [float(weights**2 @ fit.surprise) for fit in fits]
     return fits[int(np.argmin(surprises))]
