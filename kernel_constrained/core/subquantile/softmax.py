@@ -6,6 +6,8 @@ A function for each class; the largest one wins. Two classes have functions that
 opposites, ``-f/2`` and ``f/2``: logistic regression of ``f``. The functions are of the kernel
 plus a constant, ``k(x, x') + 1``: an offset that no ridge held back would run away where a class
 has no sample left.
+
+Products are scipy's, as its minimiser's are: why, says ``ridge``.
 """
 
 import math
@@ -13,6 +15,7 @@ from copy import copy
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.blas import dgemm
 from scipy.optimize import brentq, minimize
 
 Array = npt.NDArray[np.float64]
@@ -72,7 +75,7 @@ class Softmax:
 
     def scores(self, coefficients: Array) -> Array:
         """Return the functions at the samples, shape (n, classes)."""
-        return np.asarray(self.features @ coefficients)
+        return np.asarray(dgemm(1.0, coefficients.T, self.features.T).T)
 
     def losses(self, scores: Array) -> Array:
         """Return ``-log P(label)`` of each sample, shape (n,)."""
@@ -92,7 +95,8 @@ class Softmax:
         slope = np.exp(scores - log_sum_exp(scores)[:, None])
         slope -= self.one_hot
         slope *= weights[:, None]
-        return np.asarray(self.features.T @ slope + 2.0 * ridge * self.squares * coefficients)
+        moment = dgemm(1.0, slope.T, self.features.T, trans_b=1).T
+        return np.asarray(moment + 2.0 * ridge * self.squares * coefficients)
 
     def fit(self, weights: Array, ridge: float, start: Array, accuracy: float = EXACT) -> Array:
         """Minimise over the ball; return the coefficients (r + 1, classes).
