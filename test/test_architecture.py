@@ -1,6 +1,9 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""Arrows point one way: nodes and offline to bags, perception, planning, and these to core."""
+"""Arrows point one way: nodes and offline to bags, perception, planning, and these to core.
+
+And in core and perception only what numba compiles goes without types.
+"""
 
 import ast
 from pathlib import Path
@@ -53,3 +56,18 @@ def test_only_nodes_know_ros():
         if path.parent.name != 'nodes':
             for module in imports(path):
                 assert not any(name in module.split('.')[0] for name in ROS), f'{path}: {module}'
+
+
+def without_types(path):
+    """Return the functions of a file, apart from compiled ones, that have no types."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef) and node.returns is None:
+            decorators = {getattr(one, 'id', '') for one in node.decorator_list}
+            if not decorators & {'compiled', 'compiled_allocating'}:
+                yield f'{path.name}: {node.name}'
+
+
+def test_only_compiled_functions_of_core_and_perception_have_no_types():
+    for folder in ('core', 'perception'):
+        for path in sorted((PACKAGE / folder).glob('**/*.py')):
+            assert not list(without_types(path))

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kernel_constrained.configuration import fields
-from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.planning.node_config import PlannerNodeConfig
 
 CONFIG = Path(__file__).resolve().parents[1] / 'config'

@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_constrained.bags.robot_log import (
+from kernel_constrained.bags.robot_lines import (
     bearings,
     LogScan,
     parse_finite,
@@ -13,8 +13,8 @@ from kernel_constrained.bags.robot_log import (
     parse_ranges,
     parse_robotlaser,
     parse_stamp,
-    RobotLog,
 )
+from kernel_constrained.bags.robot_log import RobotLog
 
 __all__ = ['open_carmen']
 

@@ -8,7 +8,7 @@ import sqlite3
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, ExitStack
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from kernel_constrained.bags.content import what_is
 from kernel_constrained.bags.metadata import Metadata, parse_metadata
 from kernel_constrained.bags.recording import EARLIEST, Message, one_line, RecordingError
 from kernel_constrained.bags.sqlite_pages import Cell, FIRST_TEXT, INTEGERS, LEAF_OF_TABLE, Pages
-from kernel_constrained.bags.storage import Link, Note
+from kernel_constrained.bags.storage import Link, Storage
 
 __all__ = ['Db3File']
 
@@ -62,50 +62,22 @@ class _Found(NamedTuple):
     lost: int
 
 
-class Db3File:
-    """A db3 file, as :class:`~kernel_constrained.bags.storage.Storage`.
+class Db3File(Storage):
+    """A db3 file.
 
     At opening, the messages are compared with the index of their stamps. Where they agree, SQLite
     reads them. Where they do not, where SQLite finds the file damaged, or where there is no index,
     the pages are gone through one by one, and an index is held in memory: 40 bytes a message.
 
     SQLite has no checksums: a wrong byte within the content of a message goes unnoticed.
-
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        What to call it.
-    lose, warn
-        Where losses and warnings are stated.
-
-    Raises
-    ------
-    RecordingError
-        Nothing in it can be read.
     """
 
-    def __init__(self, path: Path, name: str, lose: Note, warn: Note) -> None:
-        self.name = name
-        self._lose = lambda loss: lose(f'{self.name}: {loss}')
-        self._warn = lambda warning: warn(f'{self.name}: {warning}')
-        self._resources = ExitStack()
-        self._salvage: _Found | None = None
-        try:
-            self._open(self._merge_journal(path))
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the file."""
-        self._resources.close()
+    _salvage: _Found | None = None
 
     # opening
 
     def _open(self, path: Path) -> None:
-        self._path = path
+        self._path = path = self._merge_journal(path)
         self._pages = Pages(path)
         self._resources.callback(self._pages.close)
         self._database = sqlite3.connect(
@@ -199,13 +171,12 @@ class Db3File:
                 str(name), str(kind), str(encoding), texts.get(kind, ''), qos
             )
         self.links = list(self._links.values())
-        self.counts: Counter[str] = Counter()
+        self.counts = Counter()
         for number, count in counts.items():
             if number in self._links:
                 self.counts[self._links[number].topic] += count
             else:
                 self._lose(f'{count:,} messages of topic number {number}, which is not described')
-        self.declared: Counter[str] | None = None
         self.metadata = self._parse_metadata(metadata)
 
     def _parse_metadata(self, texts: list[str]) -> Metadata | None:

@@ -7,13 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kernel_constrained.bags.recording import RecordingError
-from kernel_constrained.bags.robot_log import (
+from kernel_constrained.bags.robot_lines import (
     LogScan,
     parse_finite,
     parse_lines,
     parse_robotlaser,
-    RobotLog,
 )
+from kernel_constrained.bags.robot_log import RobotLog
 
 __all__ = ['killian_path', 'open_g2o']
 

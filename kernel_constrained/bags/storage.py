@@ -3,10 +3,13 @@
 """What the files of a rosbag2 have in common, whatever their storage."""
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 from kernel_constrained.bags.metadata import Metadata
 from kernel_constrained.bags.recording import Message
@@ -44,8 +47,17 @@ class Link:
     qos: str = ''
 
 
-class Storage(Protocol):
+class Storage(ABC):
     """A bag file that is open for reading.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        What to call it.
+    lose, warn
+        Where losses and warnings are stated.
 
     Attributes
     ----------
@@ -61,21 +73,42 @@ class Storage(Protocol):
         The metadata of the whole bag, where the file carries a copy.
     start, end : int
         Stamps of its first and last message; start exceeds end where there is none.
+
+    Raises
+    ------
+    RecordingError
+        Nothing in it can be read.
     """
 
-    name: str
     links: list[Link]
     counts: Counter[str]
-    declared: Counter[str] | None
-    metadata: Metadata | None
+    declared: Counter[str] | None = None
+    metadata: Metadata | None = None
     start: int
     end: int
 
-    def messages(self, topics: set[str], begin: int, finish: int | None) -> Iterator[Message]:
-        """Yield the messages with begin <= stamp < finish by stamp, then place in the file."""
+    def __init__(self, path: Path, name: str, lose: Note, warn: Note) -> None:
+        self.name = name
+        self._lose = lambda loss: lose(f'{name}: {loss}')
+        self._warn = lambda warning: warn(f'{name}: {warning}')
+        self._resources = ExitStack()
+        try:
+            self._open(path)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the file."""
+        self._resources.close()
+
+    @abstractmethod
+    def _open(self, path: Path) -> None:
+        """Open the file and fill in the attributes."""
+
+    @abstractmethod
+    def messages(self, topics: set[str], begin: int, finish: int | None) -> Iterator[Message]:
+        """Yield the messages of ``topics`` with begin <= stamp < finish by stamp, then place."""
 
 
 def is_transient_local(qos: str) -> bool:

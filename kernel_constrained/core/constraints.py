@@ -3,13 +3,13 @@
 """Constraints on the loss, and the empirical measure of its tail."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.configuration import parameter
+from kernel_constrained.configuration import ConfigurationError, parameter
 
 
 @attrs.frozen
@@ -70,6 +70,22 @@ class Expectation:
 
 
 Constraint = CVaR | Expectation
+CONSTRAINTS = {cls.name: cls for cls in (CVaR, Expectation)}
+
+
+def choose_constraint(_: Any, __: Any, value: Any) -> None:
+    """Raise where the constraint, or one of several, is none of ours."""
+    for one in value if isinstance(value, tuple) else (value,):
+        if value is not None and not isinstance(one, CVaR | Expectation):
+            raise ConfigurationError(
+                'constraint must be a CVaR, an Expectation, several of them, or None '
+                f'(got {one!r})'
+            )
+
+
+def as_constraint(value: Any) -> Any:
+    """Make a tuple of several constraints."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def conditional_value_at_risk(losses: npt.ArrayLike, significance: float) -> float:

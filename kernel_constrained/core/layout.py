@@ -17,9 +17,12 @@ Each array costs time to pass from Python to compiled code, so there are three:
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kernel_constrained.core.compilation import compiled
 from kernel_constrained.core.komp import Dictionary
+
+Array = npt.NDArray[np.float64]
 
 DEFAULT, PAPER, PENALTY = 0.0, 1.0, 2.0
 
@@ -68,6 +71,83 @@ SCRATCH = 9
 
 # Entries of a trace row before the dual variables and the prediction.
 LOSS, TRACE_ORDER, TRACE_HEADER = range(3)
+
+
+class Shape(NamedTuple):
+    """What the arrays are as large as, and what is where in them that outlives a step.
+
+    Attributes
+    ----------
+    inputs, columns
+        Of a sample: numbers in ``x`` and in the target.
+    outputs
+        Functions that predict.
+    functions
+        Rows of weights: the iterate of each output, and its average where there is one.
+    batch, constraints
+        Samples of a mini-batch, and constraints.
+    losses
+        How many of the newest are kept.
+    """
+
+    inputs: int
+    columns: int
+    outputs: int
+    functions: int
+    batch: int
+    constraints: int
+    losses: int
+
+    @property
+    def waiting(self) -> slice:
+        """Entries of the state for the samples of a mini-batch that is not full."""
+        begin = BOUNDS + BOUND * self.constraints
+        each = self.inputs + self.columns + 2 * self.functions + 3
+        return slice(begin, begin + self.batch * each)
+
+    @property
+    def table_rows(self) -> int:
+        """Rows of the table."""
+        return self.inputs + self.functions + SCRATCH + self.batch
+
+    def new_state(self) -> Array:
+        """Return the state of a learner that has seen nothing, without settings."""
+        state = np.zeros(self.waiting.stop + self.losses)
+        state[LATE_SCALE] = 1.0
+        return state
+
+    def bounds(self, state: Array) -> Array:
+        """Return the rows of the constraints, shape (m, BOUND): a view."""
+        return state[BOUNDS : self.waiting.start].reshape(self.constraints, BOUND)
+
+    def learned_rows(self) -> dict[str, slice]:
+        """Rows of the table that are no scratch."""
+        scratch = self.inputs + self.functions
+        return {
+            'points': slice(0, self.inputs),
+            'weights': slice(self.inputs, scratch),
+            'diagonal_late_usage': slice(scratch, scratch + 3),
+            'kernel_vectors': slice(scratch + SCRATCH, None),
+        }
+
+    def predicting(self, table: Array) -> Array:
+        """Return the rows of weights that predict, shape (q, stride): the last ones; a view."""
+        end = self.inputs + self.functions
+        return table[end - self.outputs : end]
+
+    def widened(self, rows: Array, outputs: int) -> Array:
+        """Put rows of zeros behind those of the outputs, for iterates and averages alike."""
+        groups = rows.reshape(len(rows) // self.outputs, self.outputs, rows.shape[1])
+        more = np.zeros((len(groups), outputs - self.outputs, rows.shape[1]))
+        return np.concatenate([groups, more], axis=1).reshape(len(groups) * outputs, rows.shape[1])
+
+    def with_wider_batch(self, state: Array, outputs: int) -> Array:
+        """Make room for values and coefficients of more functions at the samples that wait."""
+        begin = self.waiting.start + self.batch * (self.inputs + self.columns)
+        end = begin + 2 * self.batch * self.functions
+        rows = state[begin:end].reshape(2 * self.batch, self.functions).T
+        wider = self.widened(rows, outputs).T.ravel()
+        return np.concatenate([state[:begin], wider, state[end:]])
 
 
 class Batch(NamedTuple):

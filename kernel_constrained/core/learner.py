@@ -4,48 +4,33 @@
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TYPE_CHECKING
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained import model_file
 from kernel_constrained.configuration import ConfigurationError, parameter
 from kernel_constrained.core import layout, stream
 from kernel_constrained.core.constraints import (
+    as_constraint,
+    choose_constraint,
     conditional_value_at_risk,
     Constraint,
-    CVaR,
-    Expectation,
+    CONSTRAINTS,
 )
-from kernel_constrained.core.kernels import Gaussian, Kernel, Polynomial
 from kernel_constrained.core.komp import DEPENDENT
-from kernel_constrained.core.losses import LOSSES
-from kernel_constrained.core.samples import (
-    as_array,
-    capacity_and_stride,
-    check_targets,
-    checked_inputs,
-    DivergenceError,
-    enlarged,
-    not_finite,
-)
+from kernel_constrained.core.losses import Loss, LOSSES
+from kernel_constrained.core.online import divergence, from_plain, OnlineLearner, to_plain
+from kernel_constrained.core.samples import not_finite
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Array = npt.NDArray[np.float64]
 
 MODES = {'default': layout.DEFAULT, 'paper': layout.PAPER, 'penalty': layout.PENALTY}
 STEPS = ('auto', 'gradient', 'recursive')
-KERNELS: dict[str, type[Gaussian] | type[Polynomial]] = {
-    cls.name: cls for cls in (Gaussian, Polynomial)
-}
-CONSTRAINTS: dict[str, type[CVaR] | type[Expectation]] = {
-    cls.name: cls for cls in (CVaR, Expectation)
-}
-FORMAT = 'kernel_constrained.PrimalDualLearner'
-NO_TRACE = np.empty((0, 1))
-NO_SUPPORT = np.empty(0)
 
 
 class Trace(NamedTuple):
@@ -69,29 +54,8 @@ class Trace(NamedTuple):
     dual_variable: Array
 
 
-def choose_kernel(_: Any, __: Any, value: Any) -> None:
-    """Raise where the kernel is none of ours."""
-    if not isinstance(value, Gaussian | Polynomial):
-        raise ConfigurationError(f'kernel must be a Gaussian or a Polynomial (got {value!r})')
-
-
-def choose_constraint(_: Any, __: Any, value: Any) -> None:
-    """Raise where the constraint, or one of several, is none of ours."""
-    for one in value if isinstance(value, tuple) else (value,):
-        if value is not None and not isinstance(one, CVaR | Expectation):
-            raise ConfigurationError(
-                'constraint must be a CVaR, an Expectation, several of them, or None '
-                f'(got {one!r})'
-            )
-
-
-def as_constraint(value: Any) -> Any:
-    """Make a tuple of several constraints."""
-    return tuple(value) if isinstance(value, list) else value
-
-
 @attrs.define(eq=False)
-class PrimalDualLearner:
+class PrimalDualLearner(OnlineLearner):
     """Online kernel learning under constraints on the loss, with bounded memory.
 
     Minimises ``E loss(f(x), y) + regularization / 2 |f|^2`` subject to ``CVaR(loss) <=
@@ -175,7 +139,9 @@ class PrimalDualLearner:
         without a constraint.
     """
 
-    kernel: Kernel = attrs.field(factory=Gaussian, validator=choose_kernel)
+    FORMAT = 'kernel_constrained.PrimalDualLearner'
+    LAYOUT: ClassVar[Any] = layout
+
     loss: str = parameter('squared', 'what a wrong prediction costs', choices=tuple(LOSSES))
     constraint: Constraint | Sequence[Constraint] | None = attrs.field(
         default=None, converter=as_constraint, validator=choose_constraint
@@ -217,14 +183,8 @@ class PrimalDualLearner:
         1000, 'newest losses that cvar and violation speak of', unit='samples', low=1
     )
 
-    # Learned state: what the compiled stream works on, empty until the first sample.
-    _flat: bool = attrs.field(init=False, repr=False, default=False)
-    _inputs: int = attrs.field(init=False, repr=False, default=0)
-    _columns: int = attrs.field(init=False, repr=False, default=0)
     _functions: int = attrs.field(init=False, repr=False, default=0)
-    _state: Array = attrs.field(init=False, repr=False, default=None)
-    _table: Array = attrs.field(init=False, repr=False, default=None)
-    _factors: Array = attrs.field(init=False, repr=False, default=None)
+    _shape: layout.Shape = attrs.field(init=False, repr=False, default=None)
     _stream: Callable[..., int] = attrs.field(init=False, repr=False, default=None)
 
     def __attrs_post_init__(self) -> None:
@@ -237,38 +197,7 @@ class PrimalDualLearner:
             )
         self._stream = stream.recursive_stream if self._recursive else stream.stream
 
-    # -- learning ---------------------------------------------------------------------------
-
-    def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> 'PrimalDualLearner':
-        """Learn from samples in their order; any number of them.
-
-        Parameters
-        ----------
-        X
-            Inputs, shape (n, p).
-        y
-            Targets, shape (n,) or (n, q); labels, shape (n,).
-
-        Returns
-        -------
-        PrimalDualLearner
-            The learner itself.
-
-        Raises
-        ------
-        ValueError
-            Where shapes do not fit, a number is not finite or no label; nothing was learned then.
-        DivergenceError
-            Where the iterate diverged (``mode='paper'`` with too large a step size). What came
-            before the sample it names has been learned.
-        """
-        x, targets = self._checked_samples(X, y)
-        done = self._stream(
-            self._state, self._table, self._factors, x, targets, self._functions, NO_TRACE
-        )
-        if done != len(x):
-            self._go_on(x, targets, NO_TRACE, done)
-        return self
+    # -- learning and predicting ------------------------------------------------------------
 
     def prequential(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Trace:
         """Predict each sample, then learn it; return the :class:`Trace`.
@@ -278,52 +207,13 @@ class PrimalDualLearner:
         x, targets = self._checked_samples(X, y)
         first = layout.TRACE_HEADER + len(self._constraints)
         trace = np.empty((len(x), first + self._outputs))
-        self._go_on(x, targets, trace, 0)
+        self._learn(x, targets, trace)
         return Trace(
             self._shaped(trace[:, first:]),
             trace[:, layout.LOSS],
             trace[:, layout.TRACE_ORDER].astype(np.int64),
             self._one_or_all(trace[:, layout.TRACE_HEADER : first] * self._dual_scale, 0.0),
         )
-
-    def _go_on(self, x: Array, targets: Array, trace: Array, done: int) -> None:
-        """Run the stream from sample ``done``, with larger arrays as often as it asks for them."""
-        status = layout.FULL
-        while status == layout.FULL:
-            if self._state[layout.STATUS] == layout.FULL:
-                self._allocate(2 * self._factors.shape[1])
-            done += self._stream(
-                self._state, self._table, self._factors, x[done:], targets[done:],
-                self._functions, trace[done:],
-            )  # fmt: skip
-            status = int(self._state[layout.STATUS])
-        if status == layout.NOT_FINITE:
-            raise ValueError(not_finite('X', x) or not_finite('y', targets))
-        if status == layout.NO_LABEL:
-            raise ValueError(self._not_labels(targets))
-        if status == layout.DIVERGED:
-            advice = 'Its target may be no measurement'
-            if self.mode == 'paper':
-                advice = (
-                    f'Lower step_size (now {self.step_size:g}): an explicit step of the squared '
-                    'loss needs 2 step_size (1 + dual variable) < 2 (dual variable now '
-                    f'{self.dual_variable_})'
-                )
-            raise DivergenceError(
-                f'the loss of sample {done} of {len(x)} is beyond 1e200; samples before it are '
-                f'learned. {advice}'
-            )
-
-    def warm_up(self, inputs: int = 1, outputs: int = 1) -> 'PrimalDualLearner':
-        """Compile everything now, so that the first sample does not wait for it; learn nothing.
-
-        The result is kept on disk: only the first start after an installation takes long.
-        """
-        spare = attrs.evolve(self)
-        kind = LOSSES[self.loss]
-        y = np.ones((2, 1)) if kind.labels else np.zeros((2, outputs))
-        spare.partial_fit(np.zeros((2, inputs)), y).decision_function(np.zeros((1, inputs)))
-        return self
 
     def decision_function(self, X: npt.ArrayLike) -> Array:
         """Evaluate the learned function at ``X`` (n, p); returns (n,) or (n, q).
@@ -335,44 +225,7 @@ class PrimalDualLearner:
         ValueError
             Where nothing has been learned, or ``X`` has another number of columns.
         """
-        return self._evaluate(X, NO_SUPPORT)
-
-    def predict_with_support(self, X: Array) -> tuple[Array, Array]:
-        """Evaluate the learned function, and say how much of it was learned near there.
-
-        Parameters
-        ----------
-        X
-            Inputs, shape (n, p).
-
-        Returns
-        -------
-        values : (n,) or (n, q)
-            What :meth:`decision_function` returns.
-        support : (n,)
-            Share of the squared norm of ``k(x, .)`` that lies in the span of the dictionary: 1 at
-            an atom, 0 far from all of them, where the function is 0 whatever was learned.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`decision_function`.
-        """
-        support = np.empty(len(X))
-        return self._evaluate(X, support), support
-
-    def _evaluate(self, X: npt.ArrayLike, support: Array) -> Array:
-        """Evaluate the function at ``X``; fill ``support``, if it has any length."""
-        self._require_samples('predict')
-        x = self._checked_inputs(X)
-        if not np.isfinite(x).all():
-            raise ValueError(not_finite('X', x))
-        out = np.empty((len(x), self._outputs))
-        stream.predict(
-            self._state, self._table, self._factors, x, self._columns, self._functions, out,
-            support,
-        )  # fmt: skip
-        return self._shaped(out)
+        return self._evaluate(X)
 
     def predict(self, X: npt.ArrayLike) -> Array:
         """Predict ``X`` (n, p); returns (n,) or (n, q), like the targets or labels learned from.
@@ -382,8 +235,7 @@ class PrimalDualLearner:
         ValueError
             Where nothing has been learned, or ``X`` has another number of columns.
         """
-        values = self.decision_function(X)
-        kind = LOSSES[self.loss]
+        values, kind = self._evaluate(X), self._loss
         if kind.several:
             return np.asarray(values.argmax(axis=1), dtype=float)
         return np.where(values >= 0.0, 1.0, -1.0) if kind.labels else values
@@ -391,46 +243,19 @@ class PrimalDualLearner:
     # -- learned attributes -----------------------------------------------------------------
 
     @property
-    def model_order_(self) -> int:
-        """Atoms in the dictionary."""
-        return self._counter(layout.ORDER)
-
-    @property
-    def samples_(self) -> int:
-        """Samples learned so far, those of a mini-batch that is not full among them."""
-        return self._counter(layout.COUNT)
-
-    @property
-    def overspent_(self) -> int:
-        """Steps whose compression cost more than the budget."""
-        return self._counter(layout.OVERSPENT)
-
-    @property
-    def dictionary_(self) -> Array:
-        """The atoms, shape (M, p)."""
-        self._require_samples('dictionary_')
-        return np.ascontiguousarray(self._table[: self._inputs, : self.model_order_].T)
-
-    @property
-    def weights_(self) -> Array:
-        """Weights of the function that predicts, shape (M,) or (M, q)."""
-        self._require_samples('weights_')
-        return self._shaped(self._predicting_weights())
-
-    @property
     def dual_variable_(self) -> Any:
         """Multiplier of ``CVaR - tolerance <= 0``; one for each of several constraints."""
         if self._state is None:
             return self._one_or_all(np.zeros(len(self._constraints)), 0.0)
         column = layout.MEAN_DUAL if self.mode == 'default' else layout.DUAL
-        return self._one_or_all(self._bounds()[:, column] * self._dual_scale, 0.0)
+        return self._one_or_all(self._bounds[:, column] * self._dual_scale, 0.0)
 
     @property
     def dual_cap_binds_(self) -> bool:
         """Whether a dual variable is held by its cap: the constraint cannot be met."""
         if self._state is None:
             return False
-        rows = self._bounds()
+        rows = self._bounds
         return bool(np.any(rows[:, layout.DUAL] >= rows[:, layout.DUAL_CAP]))
 
     @property
@@ -459,83 +284,23 @@ class PrimalDualLearner:
         atoms, weights = self.dictionary_, self._predicting_weights()
         return float(np.sum(weights * (self.kernel(atoms, atoms) @ weights)))
 
-    # -- files ------------------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> None:
-        """Write configuration and learned state; the file is replaced whole or not at all."""
-        model_file.write(path, FORMAT, *self.to_parts())
-
-    @classmethod
-    def load(cls, path: str | Path) -> 'PrimalDualLearner':
-        """Read what :meth:`save` wrote; predictions and further learning go on bit for bit.
-
-        Raises
-        ------
-        ModelFileError
-            Where the file is damaged, of another kind, or of a version this one cannot read.
-        """
-        return cls.from_parts(*model_file.read(path, FORMAT))
+    # -- files, and parameters while it learns ----------------------------------------------
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Split into (configuration as plain values, arrays): what a model file holds."""
-        header: dict[str, Any] = {
-            'parameters': {
-                field.name: getattr(self, field.name)
-                for field in attrs.fields(type(self))
-                if 'type' in field.metadata
-            },
-            'kernel': {'name': self.kernel.name, **attrs.asdict(self.kernel)},
-            'constraints': [{'name': c.name, **attrs.asdict(c)} for c in self._constraints],
-            'several': isinstance(self.constraint, tuple),
-            'flat': self._flat,
-            'columns': self._columns,
-        }
-        if self._state is None:
-            return header, {}
-        order, state = self.model_order_, self._state.copy()
-        # what is in the header, and what is scratch, is no state
-        state[: len(layout.Settings._fields)] = 0.0
-        self._bounds_of(state)[:, : layout.DUAL] = 0.0
-        state[layout.STATUS] = layout.LEARNED
-        if state[layout.PENDING] == 0:
-            state[self._first_bound_end() : -self.loss_window] = 0.0
-        return header, {
-            'state': state,
-            'factors': self._factors[:, :order, :order],
-            **{name: self._table[rows, :order] for name, rows in self._learned_rows().items()},
-        }
+        header, arrays = super().to_parts()
+        header['constraints'] = [to_plain(one) for one in self._constraints]
+        header['several'] = isinstance(self.constraint, tuple)
+        return header, arrays
 
     @classmethod
-    def from_parts(cls, header: dict[str, Any], arrays: dict[str, Array]) -> 'PrimalDualLearner':
-        """Build a learner from what :meth:`to_parts` returned."""
-        kernel = dict(header['kernel'])
-        name = kernel.pop('name')
-        constraints = []
-        for one in header['constraints']:
-            one = dict(one)
-            constraints.append(CONSTRAINTS[one.pop('name')](**one))
+    def _arguments(cls, header: dict[str, Any]) -> dict[str, Any]:
+        constraints = tuple(from_plain(CONSTRAINTS, one) for one in header['constraints'])
         single = constraints[0] if constraints else None
-        learner = cls(
-            kernel=KERNELS[name](**kernel),
-            constraint=tuple(constraints) if header['several'] else single,
-            **header['parameters'],
-        )
-        if arrays:
-            learner._flat, learner._columns = header['flat'], header['columns']
-            learner._restore(arrays)
-        return learner
+        constraint = constraints if header['several'] else single
+        return {**super()._arguments(header), 'constraint': constraint}
 
-    def _restore(self, arrays: dict[str, Array]) -> None:
-        """Take the learned state from a model file's arrays."""
-        order = arrays['points'].shape[1]
-        self._start(len(arrays['points']), max(64, 2 * order))
-        self._state[:] = arrays['state']
-        self._write_settings()
-        self._factors[:, :order, :order] = arrays['factors']
-        for name, rows in self._learned_rows().items():
-            self._table[rows, :order] = arrays[name]
-
-    def with_classes(self, classes: int) -> 'PrimalDualLearner':
+    def with_classes(self, classes: int) -> 'Self':
         """Return a learner of more classes that goes on with what this one has learned.
 
         The functions of the new classes, which come last, are zero.
@@ -545,7 +310,7 @@ class PrimalDualLearner:
         ValueError
             Where the loss has no classes, or there would be fewer.
         """
-        if not LOSSES[self.loss].several or classes < self.classes:
+        if not self._loss.several or classes < self.classes:
             raise ValueError(
                 f'loss {self.loss} with {self.classes} classes cannot go on with {classes}: '
                 'classes are added to a multi-class loss, and none is taken back'
@@ -553,22 +318,9 @@ class PrimalDualLearner:
         header, arrays = self.to_parts()
         header['parameters']['classes'] = classes
         if arrays:
-            arrays['weights'] = self._widened(arrays['weights'], classes)
-            arrays['state'] = self._with_wider_batch(arrays['state'], classes)
+            arrays['weights'] = self._shape.widened(arrays['weights'], classes)
+            arrays['state'] = self._shape.with_wider_batch(arrays['state'], classes)
         return self.from_parts(header, arrays)
-
-    def _widened(self, rows: Array, classes: int) -> Array:
-        """Put rows of zeros behind those of the classes, for iterates and averages alike."""
-        groups = rows.reshape(-1, self.classes, rows.shape[1])
-        more = np.zeros((len(groups), classes - self.classes, rows.shape[1]))
-        return np.concatenate([groups, more], axis=1).reshape(-1, rows.shape[1])
-
-    def _with_wider_batch(self, state: Array, classes: int) -> Array:
-        """Make room for the functions' values in the samples that wait, and coefficients."""
-        begin = self._first_bound_end() + self.batch_size * (self._inputs + self._columns)
-        end = begin + 2 * self.batch_size * self._functions
-        rows = state[begin:end].reshape(2 * self.batch_size, self._functions).T
-        return np.concatenate([state[:begin], self._widened(rows, classes).T.ravel(), state[end:]])
 
     def set_parameters(self, **values: Any) -> None:
         """Change run-time parameters (those of one constraint too) between two samples.
@@ -578,24 +330,21 @@ class PrimalDualLearner:
         ConfigurationError
             Where a name is unknown or fixed, or a value is not allowed; nothing changes then.
         """
-        mine = {f.name: f for f in attrs.fields(type(self)) if f.metadata.get('runtime')}
-        of_constraint = {k: v for k, v in values.items() if k in ('significance', 'tolerance')}
-        unknown = set(values) - set(mine) - set(of_constraint)
         bound: Any = self.constraint
-        possible = attrs.asdict(bound) if attrs.has(type(bound)) else {}
-        unknown |= set(of_constraint) - set(possible)
-        if unknown:
-            names = ', '.join(sorted(unknown))
-            raise ConfigurationError(f'{names} cannot be changed while learning')
-        changed = attrs.evolve(self, **{k: v for k, v in values.items() if k in mine})
-        if of_constraint:
-            self.constraint = attrs.evolve(bound, **of_constraint)
-        for name in mine:
-            setattr(self, name, getattr(changed, name))
-        if self._state is not None:
-            self._write_settings()
+        its = {f.name for f in attrs.fields(type(bound))} if attrs.has(type(bound)) else set()
+        of_bound = {k: v for k, v in values.items() if k in its & {'significance', 'tolerance'}}
+        own = {k: v for k, v in values.items() if k not in of_bound}
+        self._refuse_fixed(own)
+        changed = attrs.evolve(self, **own)
+        if of_bound:
+            self.constraint = attrs.evolve(bound, **of_bound)
+        self._take_over(changed)
 
-    # -- inside -----------------------------------------------------------------------------
+    # -- what was chosen --------------------------------------------------------------------
+
+    @property
+    def _loss(self) -> Loss:
+        return LOSSES[self.loss]
 
     @property
     def _recursive(self) -> bool:
@@ -615,6 +364,10 @@ class PrimalDualLearner:
         return self.classes if LOSSES[self.loss].several else self._columns
 
     @property
+    def _newcomers(self) -> int:
+        return self.batch_size
+
+    @property
     def _dual_scale(self) -> Array:
         """From the multipliers of the compiled step to those of ``CVaR - tolerance``, (m,).
 
@@ -631,40 +384,13 @@ class PrimalDualLearner:
             return np.full(len(values), without) if values.ndim > 1 else without
         return values[:, 0] if values.ndim > 1 else float(values[0])
 
-    def _counter(self, entry: int) -> int:
-        return int(self._state[entry]) if self._state is not None else 0
-
-    def _first_bound_end(self) -> int:
-        return layout.BOUNDS + layout.BOUND * len(self._constraints)
-
-    def _bounds(self) -> Array:
-        """Return the rows of the constraints, shape (m, BOUND)."""
-        return self._bounds_of(self._state)
-
-    def _bounds_of(self, state: Array) -> Array:
-        rows = state[layout.BOUNDS : self._first_bound_end()]
-        return rows.reshape(len(self._constraints), layout.BOUND)
-
-    def _learned_rows(self) -> dict[str, slice]:
-        """Rows of the table that are no scratch."""
-        scratch = self._inputs + self._functions
-        return {
-            'points': slice(0, self._inputs),
-            'weights': slice(self._inputs, scratch),
-            'diagonal_late_usage': slice(scratch, scratch + 3),
-            'kernel_vectors': slice(scratch + layout.SCRATCH, None),
-        }
-
-    def _write_settings(self) -> None:
-        """Put the configuration where the compiled step reads it."""
-        settings = layout.Settings(
-            kernel_0=float(self.kernel.parameters[0]),
-            kernel_1=float(self.kernel.parameters[1]),
-            kernel_code=float(self.kernel.code),
+    def _settings(self) -> layout.Settings:
+        return layout.Settings(
+            *self._kernel_settings(),
             mode=MODES[self.mode],
-            loss=LOSSES[self.loss].code,
+            loss=self._loss.code,
             huber_threshold=self.huber_threshold,
-            labels=LOSSES[self.loss].labels,
+            labels=self._loss.labels,
             outputs=self._outputs,
             batch=self.batch_size,
             constraints=len(self._constraints),
@@ -681,93 +407,107 @@ class PrimalDualLearner:
             penalty_doubling=self.penalty_doubling,
             max_order=self.max_model_order,
         )
-        self._state[: len(settings)] = settings
+
+    def _write_settings(self) -> None:
+        super()._write_settings()
         for row, bound, scale in zip(
-            self._bounds(), self._constraints, self._dual_scale, strict=True
+            self._bounds, self._constraints, self._dual_scale, strict=True
         ):
             row[layout.SIGNIFICANCE] = bound.significance
             row[layout.TOLERANCE] = bound.tolerance
             row[layout.SMOOTHING] = bound.smoothing
             row[layout.DUAL_CAP] = self.dual_cap / scale
 
+    # -- the arrays -------------------------------------------------------------------------
+
+    @property
+    def _bounds(self) -> Array:
+        """The rows of the constraints, shape (m, BOUND)."""
+        return self._shape.bounds(self._state)
+
     def _start(self, inputs: int, capacity: int = 64) -> None:
-        """Make the state of a learner that has seen nothing."""
-        self._inputs = inputs
-        # rows of weights: the iterate of each output, and its average where there is one
         averaged = self.mode == 'default' and not self._recursive
-        self._functions = self._outputs * (2 if averaged else 1)
-        waiting = self.batch_size * (inputs + self._columns + 2 * self._functions + 3)
-        self._state = np.zeros(self._first_bound_end() + waiting + self.loss_window)
+        self._inputs, self._functions = inputs, self._outputs * (2 if averaged else 1)
+        self._shape = layout.Shape(
+            inputs, self._columns, self._outputs, self._functions, self.batch_size,
+            len(self._constraints), self.loss_window,
+        )  # fmt: skip
+        self._state = self._shape.new_state()
         self._write_settings()
-        self._state[layout.LATE_SCALE] = 1.0
-        for row, bound in zip(self._bounds(), self._constraints, strict=True):
+        for row, bound in zip(self._bounds, self._constraints, strict=True):
             # the threshold of a CVaR starts at its bound; that of an expectation is 0
             row[layout.THRESHOLD] = bound.tolerance if bound.significance > 0.0 else 0.0
-        rows = inputs + self._functions + layout.SCRATCH + self.batch_size
-        self._table = np.zeros((rows, 0))
+        self._table = np.zeros((self._shape.table_rows, 0))
         self._factors = np.zeros((2 if self._recursive else 1, 0, 0))
         self._allocate(capacity)
 
-    def _allocate(self, capacity: int) -> None:
-        """Give the arrays room for ``capacity`` atoms, or for the cap and a mini-batch if less.
+    def _learn(self, x: Array, targets: Array, trace: Array) -> None:
+        state, count, functions = self._state, len(x), self._functions
+        done = self._stream(state, self._table, self._factors, x, targets, functions, trace)
+        while done != count and state[layout.STATUS] == layout.FULL:
+            self._allocate(2 * self._factors.shape[1])
+            done += self._stream(
+                state, self._table, self._factors, x[done:], targets[done:], functions,
+                trace[done:],
+            )  # fmt: skip
+        if done != count:
+            self._explain(x, targets, done)
 
-        There are whole vectors of rows.
-        """
-        capacity = min(max(capacity, self.batch_size), self.max_model_order + self.batch_size)
-        capacity, stride = capacity_and_stride(capacity)
-        self._table = enlarged(self._table, len(self._table), stride)
-        self._factors = enlarged(self._factors, len(self._factors), capacity, stride)
+    def _explain(self, x: Array, targets: Array, done: int) -> None:
+        """Raise what the stream ended with."""
+        status = self._state[layout.STATUS]
+        if status == layout.NOT_FINITE:
+            raise ValueError(not_finite('X', x) or not_finite('y', targets))
+        if status == layout.NO_LABEL:
+            raise ValueError(self._loss.not_labels(self.loss, targets, self.classes))
+        advice = 'Its target may be no measurement'
+        if self.mode == 'paper':
+            advice = (
+                f'Lower step_size (now {self.step_size:g}): an explicit step of the squared '
+                'loss needs 2 step_size (1 + dual variable) < 2 (dual variable now '
+                f'{self.dual_variable_})'
+            )
+        raise divergence(done, len(x), advice)
 
-    def _checked_samples(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Array]:
-        """Return X (n, p) and y (n, q) as arrays, or raise before anything has changed.
-
-        What has been learned already leaves the check for finite numbers to the stream.
-        """
-        x, targets = as_array(X), as_array(y)
-        flat = targets.ndim == 1
-        if flat:
-            targets = targets[:, None]
-        if x.shape != (len(x), self._inputs) or targets.shape != (len(x), self._columns):
-            self._check_shapes(x, targets, np.shape(y))
-        if self._state is None:
-            self._begin(x, targets, flat)
-        return x, targets
-
-    def _check_shapes(self, x: Array, targets: Array, given: tuple[int, ...]) -> None:
-        """Raise where samples do not fit each other or what was learned from before."""
-        self._checked_inputs(x)
-        check_targets(x, targets, given, self._columns)
-
-    def _begin(self, x: Array, targets: Array, flat: bool) -> None:
-        """Take the shapes from the first samples, if they can be learned at all."""
-        if not (np.isfinite(x).all() and np.isfinite(targets).all()):
-            raise ValueError(not_finite('X or y', np.hstack([x, targets])))
-        if LOSSES[self.loss].labels and (targets.shape[1] > 1 or self._not_labels(targets)):
-            raise ValueError(self._not_labels(targets) or 'labels must have shape (n,)')
-        self._flat, self._columns = flat, targets.shape[1]
-        self._start(x.shape[1])
-
-    def _not_labels(self, targets: Array) -> str:
-        """Name a target that is no label of this loss; empty where all are."""
-        known = np.arange(self.classes) if LOSSES[self.loss].several else np.array([-1.0, 1.0])
-        wrong = targets[~np.isin(targets, known)]
-        meant = f'0 to {self.classes - 1}' if LOSSES[self.loss].several else '-1 and 1'
-        return f'labels of loss {self.loss} are {meant} (got {wrong[0]:g})' if len(wrong) else ''
-
-    def _checked_inputs(self, X: npt.ArrayLike) -> Array:
-        return checked_inputs(X, self._inputs)
-
-    def _require_samples(self, what: str) -> None:
-        if self._state is None:
-            raise ValueError(f'nothing has been learned yet: call partial_fit before {what}')
+    def _fill(self, x: Array, out: Array, support: Array) -> None:
+        stream.predict(
+            self._state, self._table, self._factors, x, self._columns, self._functions, out,
+            support,
+        )  # fmt: skip
 
     def _predicting_weights(self) -> Array:
-        """Weights of the function that predicts, shape (M, q): the averages where there are."""
-        order, rows = self.model_order_, self._table[self._learned_rows()['weights']]
-        weights = rows[len(rows) - self._outputs :, :order].T
+        order = self.model_order_
+        weights = self._shape.predicting(self._table)[:, :order].T
         return self._factors[0, :order, :order].T @ weights if self._recursive else weights
 
-    def _shaped(self, columns: Array) -> Array:
-        """One column flat, if the targets came flat."""
-        flat = self._flat and columns.shape[1] == 1
-        return np.ascontiguousarray(columns[:, 0] if flat else columns)
+    def _arrays_to_save(self) -> dict[str, Array]:
+        order, state, rows = self.model_order_, self._state_to_save(), self._shape.learned_rows()
+        # what is in the header, and what is scratch, is no state
+        self._shape.bounds(state)[:, : layout.DUAL] = 0.0
+        if state[layout.PENDING] == 0:
+            state[self._shape.waiting] = 0.0
+        return {
+            'state': state,
+            'factors': self._factors[:, :order, :order],
+            **{name: self._table[where, :order] for name, where in rows.items()},
+        }
+
+    def _restore(self, arrays: dict[str, Array]) -> None:
+        order = arrays['points'].shape[1]
+        self._start(len(arrays['points']), max(64, 2 * order))
+        self._state[:] = arrays['state']
+        self._write_settings()
+        self._factors[:, :order, :order] = arrays['factors']
+        for name, rows in self._shape.learned_rows().items():
+            self._table[rows, :order] = arrays[name]
+
+    def _example(self, inputs: int, outputs: int) -> tuple[Array, Array]:
+        y = np.ones((2, 1)) if self._loss.labels else np.zeros((2, outputs))
+        return np.zeros((2, inputs)), y
+
+    def _check_first(self, x: Array, targets: Array) -> None:
+        super()._check_first(x, targets)
+        if self._loss.labels:
+            wrong = self._loss.not_labels(self.loss, targets, self.classes)
+            if wrong or targets.shape[1] > 1:
+                raise ValueError(wrong or 'labels must have shape (n,)')

@@ -10,7 +10,12 @@ loss is one row of :data:`LOSSES` and one branch in each function below.
 import math
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from kernel_constrained.core.compilation import compiled
+
+Array = npt.NDArray[np.float64]
 
 SQUARED, HUBER, ABSOLUTE, LOGISTIC, HINGE, MULTICLASS_HINGE, SOFTMAX = range(7)
 
@@ -21,6 +26,13 @@ class Loss(NamedTuple):
     code: int
     labels: bool  # targets are labels, not numbers
     several: bool  # one function for each class
+
+    def not_labels(self, name: str, targets: Array, classes: int) -> str:
+        """Name a target that is no label of this loss; empty where all are."""
+        known = np.arange(classes) if self.several else np.array([-1.0, 1.0])
+        wrong = targets[~np.isin(targets, known)]
+        meant = f'0 to {classes - 1}' if self.several else '-1 and 1'
+        return f'labels of loss {name} are {meant} (got {wrong[0]:g})' if len(wrong) else ''
 
 
 LOSSES = {

@@ -15,10 +15,10 @@ from kernel_constrained.nodes.learning import LearningNode
 from kernel_constrained.nodes.messages import EstimateMessage, INPUT_TYPES, POSE_TYPES
 from kernel_constrained.nodes.qos import RESULTS
 from kernel_constrained.nodes.running import run
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import Estimate, Learned, Rejected, ScanFilter
 from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.intake import Intake
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.topics import FIGURES, LOSS, REJECTED, THRESHOLD, TRUTH
 
 PURPOSE = 'Learns online from range scans with a trusted pose, and estimates from every scan.'

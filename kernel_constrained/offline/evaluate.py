@@ -37,7 +37,7 @@ from kernel_constrained.offline.evaluation_report import (
 from kernel_constrained.offline.sources import choose_topics, expanded, Topics
 from kernel_constrained.offline.suggest import suggested
 from kernel_constrained.offline.summary import summarised
-from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 FAILED, UNMET = 1, 3
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from kernel_constrained.bags import decode_input, Message, RecordingError
 from kernel_constrained.offline.series import Series
 from kernel_constrained.offline.sources import Topics
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import Estimate, Learned, ScanFilter
 from kernel_constrained.perception.geometry import Pose
 from kernel_constrained.perception.intake import Intake
 from kernel_constrained.perception.messages import stamp_of
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.perception.pairing import Pairing, SECOND
 from kernel_constrained.perception.targets import HEADING, Truths, with_heading
 from kernel_constrained.perception.unusable import Unusable

@@ -15,7 +15,7 @@ from kernel_constrained.bags.record import RecordConfig
 from kernel_constrained.bags.replay import ReplayConfig
 from kernel_constrained.configuration import allowed
 from kernel_constrained.perception.classifier_config import ClassifierNodeConfig
-from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.planning.node_config import PlannerNodeConfig
 from kernel_constrained.planning.simulator import SimulatorConfig
 

@@ -12,9 +12,9 @@ from kernel_constrained.bags import decode_input, LidarRecording, Recording, Rec
 from kernel_constrained.configuration import from_flat, read_parameter_file
 from kernel_constrained.core import conditional_value_at_risk
 from kernel_constrained.offline.sources import Topics
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.geometry import motion_between, Pose
 from kernel_constrained.perception.messages import pose_of, reading_of, stamp_of
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.perception.pairing import Pairing
 from kernel_constrained.perception.scan import Scan
 from kernel_constrained.perception.unusable import Unusable

@@ -38,7 +38,7 @@ from kernel_constrained.offline.sweep_table import (
     write_tables,
 )
 from kernel_constrained.offline.sweep_task import Outcome, plain, Source, stored, Task
-from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 NOTHING, PARTLY = 1, 3
 

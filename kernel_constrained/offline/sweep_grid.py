@@ -18,7 +18,7 @@ from kernel_constrained.configuration import (
     sections,
     unknown_names,
 )
-from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 Grid = dict[str, list[Any]]
 

@@ -6,17 +6,18 @@ import math
 
 import attrs
 
-from kernel_constrained.configuration import ConfigurationError, group, parameter
+from kernel_constrained.configuration import ConfigurationError, group, parameter, same_as
 from kernel_constrained.perception.config import (
+    KernelLearnerConfig,
+    MountingConfig,
+    ScanFeatureConfig,
+)
+from kernel_constrained.perception.node_config import (
     DiagnosticsConfig,
     FilterNodeConfig,
-    KernelLearnerConfig,
     ModelConfig,
-    MountingConfig,
     NodeMountingConfig,
     PublishConfig,
-    same_as,
-    ScanFeatureConfig,
     ScanInputConfig,
 )
 

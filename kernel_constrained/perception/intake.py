@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import Estimate, ScanFilter
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.learning import ScanLearner
 from kernel_constrained.perception.messages import checked_frame, pose_of, reading_of, stamp_of
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.perception.unusable import Unusable
 
 Array = npt.NDArray[np.float64]

@@ -91,7 +91,7 @@ class Recent:
     def learned(self) -> npt.NDArray[np.int64]:
         """Rows of the ring that were learned, the oldest first."""
         order = self.order
-        return order[self._rest[LEARNED, order] > 0.0]
+        return np.asarray(order[self._rest[LEARNED, order] > 0.0])
 
     def errors_near(self, inputs: Array, scale: Array) -> tuple[Array, float]:
         """Say how far estimates at inputs like these were off.

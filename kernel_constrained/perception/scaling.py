@@ -57,7 +57,7 @@ class Scaling:
         """What becomes 1, shape (k,)."""
         scale = 0.5 * self.half_width
         common = self.smallest_share * np.sqrt(np.mean(scale**2))
-        return np.maximum(np.maximum(scale, self.floor), common)
+        return np.asarray(np.maximum(np.maximum(scale, self.floor), common))
 
     def scaled(self, values: Array) -> Array:
         """From values (..., k) to numbers of order one."""

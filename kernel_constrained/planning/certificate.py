@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained.core.compilation import compiled, compiled_allocating
-from kernel_constrained.core.trajectory import evaluate, Trajectory
+from kernel_constrained.core.trajectory import Trajectory
+from kernel_constrained.core.trajectory_steps import evaluate
 from kernel_constrained.planning.grid import lower_bound
 from kernel_constrained.planning.obstacles import coordinates, copy_flagged, Obstacles
 

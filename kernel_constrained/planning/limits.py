@@ -13,7 +13,8 @@ import math
 import numpy as np
 
 from kernel_constrained.core.compilation import compiled, compiled_allocating
-from kernel_constrained.core.trajectory import evaluate, Trajectory
+from kernel_constrained.core.trajectory import Trajectory
+from kernel_constrained.core.trajectory_steps import evaluate
 from kernel_constrained.planning.certificate import DEPTH, length_of
 
 PIECES = 32

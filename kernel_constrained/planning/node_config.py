@@ -4,14 +4,13 @@
 
 import attrs
 
-from kernel_constrained.configuration import group, parameter
-from kernel_constrained.perception.config import (
+from kernel_constrained.configuration import group, parameter, same_as
+from kernel_constrained.perception.config import PairingConfig
+from kernel_constrained.perception.node_config import (
     DiagnosticsConfig,
     FilterNodeConfig,
     NodeMountingConfig,
     NodePoseConfig,
-    PairingConfig,
-    same_as,
     ScanInputConfig,
 )
 from kernel_constrained.planning.config import PlannerConfig

@@ -8,7 +8,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernel_constrained.core.trajectory import nearest_time, Trajectory
+from kernel_constrained.core.trajectory import Trajectory
+from kernel_constrained.core.trajectory_steps import nearest_time
 from kernel_constrained.perception.config import mounting_of
 from kernel_constrained.perception.geometry import Pose
 from kernel_constrained.perception.scan import Scan

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernel_constrained.core.compilation import compiled, compiled_allocating
-from kernel_constrained.core.trajectory import Basis, positions_along
+from kernel_constrained.core.trajectory import Basis
+from kernel_constrained.core.trajectory_steps import positions_along
 from kernel_constrained.planning.obstacles import deepest_facing, near_piece, Obstacles, PIECE
 from kernel_constrained.planning.quadratic import multipliers
 

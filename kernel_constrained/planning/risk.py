@@ -142,19 +142,10 @@ LAWS: dict[str, Law] = {
 
 
 def sampled_risk(
-    positions: Array,
-    time_weights: Array,
-    length_weights: Array,
-    points: Array,
-    contact: Array,
-    deviation: Array,
-    rng: np.random.Generator,
-    draws: int,
-    confidence: float,
-    covariance: Array | None = None,
-    pivot: Array | None = None,
-    law: Law | None = None,
-) -> Risk:
+    positions: Array, time_weights: Array, length_weights: Array, points: Array, contact: Array,
+    deviation: Array, rng: np.random.Generator, draws: int, confidence: float,
+    covariance: Array | None = None, pivot: Array | None = None, law: Law | None = None,
+) -> Risk:  # fmt: skip
     """Bound the probabilities that a path meets obstacles of uncertain position.
 
     Each draw displaces every point by itself, along x and y independently with ``deviation``, and
@@ -196,18 +187,24 @@ def sampled_risk(
         Where shapes do not fit, weights are negative or not finite, or a pivot is missing.
     """
     check_draws(draws, confidence)
-    # Arrays of another layout would be compiled for anew, while the robot waits.
-    positions, points, contact, deviation = (
-        np.ascontiguousarray(array, dtype=np.float64)
-        for array in (positions, points, contact, deviation)
-    )
-    check_shapes(positions, points, contact, deviation)
+    positions, points, contact, deviation = checked_arrays(positions, points, contact, deviation)
     weights = np.stack(
         [normalized(time_weights, positions), normalized(length_weights, positions)]
     )
     if draws == 0:
         return Risk(1.0, 1.0, 1.0, math.nan, math.nan, math.nan, 0, confidence)
     poses, around = pose_errors(rng, draws, covariance, pivot)
+    hit = drawn_contacts(
+        rng, draws, positions, points, contact, deviation, poses, around, law
+    )  # fmt: skip
+    return risk_of(hit, weights, confidence)
+
+
+def drawn_contacts(
+    rng: np.random.Generator, draws: int, positions: Array, points: Array, contact: Array,
+    deviation: Array, poses: Array, around: Array, law: Law | None,
+) -> npt.NDArray[np.uint8]:  # fmt: skip
+    """Draw the displacements; return which positions of the path touch, (draws, k)."""
     hit = np.zeros((draws, positions.shape[1]), dtype=np.uint8)
     gaps, slides = np.empty(points.shape[1]), np.empty(points.shape[1])
     fill_gaps(positions, points, contact, gaps)
@@ -219,6 +216,12 @@ def sampled_risk(
     else:
         offsets = law(rng, (draws, 2, points.shape[1])) * deviation
         hit_by_all(offsets, positions, points, contact, gaps, poses, around, hit)
+    return hit
+
+
+def risk_of(hit: npt.NDArray[np.uint8], weights: Array, confidence: float) -> Risk:
+    """Return the bounds by contacts (draws, k) at positions of weights (2, k): time and length."""
+    draws = len(hit)
     by_time, by_length, paths = shares(hit, weights)
     return Risk(
         mean_bound(by_time, draws, confidence),
@@ -228,8 +231,17 @@ def sampled_risk(
     )  # fmt: skip
 
 
-def check_shapes(positions: Array, points: Array, contact: Array, deviation: Array) -> None:
-    """Raise ``ValueError`` where the arrays do not fit together."""
+def checked_arrays(
+    positions: Array, points: Array, contact: Array, deviation: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return what the compiled code takes; raises ``ValueError`` where it does not fit together.
+
+    Arrays of another layout would be compiled for anew, while the robot waits.
+    """
+    positions, points, contact, deviation = (
+        np.ascontiguousarray(array, dtype=np.float64)
+        for array in (positions, points, contact, deviation)
+    )
     if positions.ndim != 2 or positions.shape[0] != 2 or positions.shape[1] == 0:
         raise ValueError(f'positions must be (2, k), k > 0 (got {positions.shape})')
     count = points.shape[-1]
@@ -238,6 +250,7 @@ def check_shapes(positions: Array, points: Array, contact: Array, deviation: Arr
             'points, contact and deviation must be (2, n), (n,) and (n,) '
             f'(got {points.shape}, {contact.shape} and {deviation.shape})'
         )
+    return positions, points, contact, deviation
 
 
 def normalized(weights: Array, positions: Array) -> Array:

@@ -65,13 +65,9 @@ class View:
 
 
 def view_of(
-    stamp: int,
-    scan: Scan,
-    pose: Pose,
-    mounting: Mounting,
-    config: SensingConfig,
+    stamp: int, scan: Scan, pose: Pose, mounting: Mounting, config: SensingConfig,
     covariance: Array | None = None,
-) -> View:
+) -> View:  # fmt: skip
     """Put a scan into the frame of the path.
 
     A beam counts as free up to ``range_max`` or ``config.max_range``, whichever is less, where it
@@ -103,20 +99,8 @@ def view_of(
     scan.check()
     if not math.isfinite(pose.x + pose.y + pose.yaw):
         raise Unusable('non-finite pose', f'x {pose.x}, y {pose.y}, yaw {pose.yaw}')
-    far = float(min(scan.range_max, config.max_range))
-    if not far < math.inf:
-        raise Unusable(
-            'range_max is infinite',
-            'a beam that met nothing is free up to there: set scan.max_range to how far it sees',
-        )
-    cosine, sine = math.cos(pose.yaw), math.sin(pose.yaw)
-    robot = np.array([pose.x, pose.y], dtype=np.float64)
-    origin = np.array(
-        [
-            pose.x + cosine * mounting.x - sine * mounting.y,
-            pose.y + sine * mounting.x + cosine * mounting.y,
-        ]
-    )
+    far = how_far(scan, config)
+    origin, robot = sensor_position(pose, mounting), np.array([pose.x, pose.y], dtype=np.float64)
     side = -1.0 if mounting.upside_down else 1.0
     first, increment = pose.yaw + mounting.yaw + side * scan.angle_min, side * scan.angle_increment
     directions, ranges, hit, points = look(
@@ -134,6 +118,28 @@ def view_of(
         stamp, origin, first, increment, directions, ranges, hit, points, deviation, robot,
         config.range_deviation, spread,
     )  # fmt: skip
+
+
+def how_far(scan: Scan, config: SensingConfig) -> float:
+    """Return the range up to which a beam that met nothing is free; raises ``Unusable``."""
+    far = float(min(scan.range_max, config.max_range))
+    if not far < math.inf:
+        raise Unusable(
+            'range_max is infinite',
+            'a beam that met nothing is free up to there: set scan.max_range to how far it sees',
+        )
+    return far
+
+
+def sensor_position(pose: Pose, mounting: Mounting) -> Array:
+    """Return where the sensor of a robot is, shape (2,)."""
+    cosine, sine = math.cos(pose.yaw), math.sin(pose.yaw)
+    return np.array(
+        [
+            pose.x + cosine * mounting.x - sine * mounting.y,
+            pose.y + sine * mounting.x + cosine * mounting.y,
+        ]
+    )
 
 
 def checked_covariance(covariance: Array) -> Array:

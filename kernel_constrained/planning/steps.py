@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kernel_constrained.core.chance import surrogate_value
 from kernel_constrained.core.compilation import compiled, compiled_allocating
-from kernel_constrained.core.trajectory import expand, operator_norm, positions_along
+from kernel_constrained.core.trajectory_steps import expand, operator_norm, positions_along
 from kernel_constrained.planning.certificate import proven_from
 from kernel_constrained.planning.obstacles import deepest, deepest_along, shorter_way_out
 

@@ -12,7 +12,8 @@ import pytest
 from log_lines import flaser, robotlaser
 
 from kernel_constrained.bags import decode, open_recording, RecordingError
-from kernel_constrained.bags.robot_log import bearings, estimate_range_max, parse_stamp
+from kernel_constrained.bags.robot_lines import bearings, parse_stamp
+from kernel_constrained.bags.robot_log import estimate_range_max
 
 ROOM = np.linspace(1.0, 6.0, 180)
 

@@ -68,6 +68,14 @@ def test_samples_of_a_batch_that_is_not_full_wait_on(waiting):
     assert more.decision_function(x)[:, :2] == pytest.approx(fitted.decision_function(x), abs=0.2)
 
 
+def test_classes_are_added_while_the_first_batch_waits_and_there_is_no_atom():
+    x, y = blobs(8, 2)
+    fitted = learner(batch_size=8).partial_fit(x[:3], y[:3])
+    more = fitted.with_classes(3).partial_fit(x[3:], y[3:])
+    assert (fitted.model_order_, more.samples_) == (0, 8)
+    assert more.model_order_ == fitted.partial_fit(x[3:], y[3:]).model_order_ > 0
+
+
 def test_a_learner_that_has_seen_nothing_gets_its_classes_too():
     x, y = blobs(100, 4)
     more = learner().with_classes(4).partial_fit(x, y)

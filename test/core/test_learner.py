@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person relies on: shapes, refusals, files, bounded memory, published figures."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -401,3 +404,23 @@ def test_hard_streams_leave_a_finite_state_and_an_exact_factor():
     factor = hard.to_parts()[1]['factors'][0]
     gram = Gaussian(0.3)(hard.dictionary_, hard.dictionary_) + 1e-10 * np.eye(hard.model_order_)
     assert np.abs(factor.T @ factor @ gram - np.eye(hard.model_order_)).max() <= 1e-8
+
+
+def test_weights_that_were_read_do_not_change_while_learning_goes_on():
+    x, y = stream()
+    fitted = learner(step='gradient').partial_fit(x[:300], y[:300])
+    weights = fitted.weights_
+    before = weights.copy()
+    fitted.partial_fit(x[300:], y[300:])
+    assert np.array_equal(weights, before)
+
+
+def test_learners_are_imported_without_what_only_batch_estimators_need():
+    program = (
+        'import sys, kernel_constrained.core as core\n'
+        "assert 'scipy.optimize' not in sys.modules\n"
+        'from kernel_constrained.core import SubquantileClassifier, SubquantileRegressor\n'
+        "assert 'scipy.optimize' in sys.modules\n"
+        "assert not hasattr(core, 'Subquantile') and not hasattr(core.subquantile, 'Batch')\n"
+    )
+    subprocess.run([sys.executable, '-c', program], check=True)

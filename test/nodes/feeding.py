@@ -13,8 +13,8 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from sensor_msgs.msg import LaserScan
 
 from kernel_constrained.configuration import from_flat
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import ScanFilter
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 # A filter of x from four sectors ahead: learns from the first pair on.
 AXIS = {

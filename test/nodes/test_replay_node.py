@@ -18,9 +18,9 @@ from std_srvs.srv import Trigger
 
 from kernel_constrained.bags import decode, LidarRecording, open_recording, write_bag
 from kernel_constrained.configuration import from_flat, read_parameter_file
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import ScanFilter
 from kernel_constrained.perception.intake import Intake
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 LIDAR, SCANS = CONFIG / 'filter_lidar.yaml', CONFIG / 'filter_scans.yaml'
 

@@ -11,8 +11,8 @@ import numpy as np
 from kernel_constrained.bags import BagWriter, Message, pose_bytes, range_bytes, scan_bytes
 from kernel_constrained.bags.serialization import typestore
 from kernel_constrained.configuration import from_flat
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.geometry import Pose
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'perception'))
 

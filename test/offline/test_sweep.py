@@ -27,7 +27,7 @@ from kernel_constrained.offline.sweep_figure import front
 from kernel_constrained.offline.sweep_grid import read_grid, Setting, settings_of
 from kernel_constrained.offline.sweep_table import Criteria, ranked, short_names
 from kernel_constrained.offline.sweep_task import files_of, Source, Task
-from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIG = REPOSITORY / 'config'

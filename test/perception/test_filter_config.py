@@ -15,12 +15,8 @@ from kernel_constrained.configuration import (
     read_parameter_file,
 )
 from kernel_constrained.core import CVaR, Gaussian, Polynomial, PrimalDualLearner
-from kernel_constrained.perception.config import (
-    FeatureConfig,
-    FilterConfig,
-    FilterNodeConfig,
-    LearnerConfig,
-)
+from kernel_constrained.perception.config import FeatureConfig, FilterConfig, LearnerConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config'
 

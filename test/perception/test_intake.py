@@ -10,10 +10,10 @@ import pytest
 from made_scans import room_scan
 
 from kernel_constrained.configuration import from_flat
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import ScanFilter
 from kernel_constrained.perception.geometry import Mounting, Pose
 from kernel_constrained.perception.intake import Intake
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.perception.unusable import Unusable
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from kernel_constrained.bags import decode, open_recording
 from kernel_constrained.configuration import from_flat, read_parameter_file
-from kernel_constrained.perception.config import FilterNodeConfig
 from kernel_constrained.perception.filter import ScanFilter
 from kernel_constrained.perception.geometry import pose_from_quaternion
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.perception.scan import Scan
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -14,9 +14,10 @@ from made_scans import room_scan, scan, SECOND
 from kernel_constrained import model_file
 from kernel_constrained.configuration import ConfigurationError, flatten, from_flat
 from kernel_constrained.model_file import ModelFileError
-from kernel_constrained.perception.config import FilterConfig, FilterNodeConfig, TARGETS
+from kernel_constrained.perception.config import FilterConfig, TARGETS
 from kernel_constrained.perception.filter import FORMAT, ScanFilter
 from kernel_constrained.perception.geometry import motion_between, Mounting, Pose
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.perception.scan import Reading
 from kernel_constrained.perception.unusable import Unusable
 

@@ -12,7 +12,7 @@ from kernel_constrained.configuration import (
     from_flat,
     read_parameter_file,
 )
-from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.planning.config import PlannerConfig
 from kernel_constrained.planning.node_config import PlannerNodeConfig
 
