@@ -33,7 +33,7 @@ COMMANDS = {
 setup(
     name=NAME,
     version='0.1.0',
-    description='Constrained online learning with kernels, for robots',
+    description='Constrained online learning with kernels, for robots: filter, planner, places',
     author='the kernel_constrained authors',
     maintainer='the kernel_constrained authors',
     maintainer_email='kernel-constrained@users.noreply.github.com',

@@ -5,6 +5,7 @@
 import itertools
 import socket
 import time
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -58,3 +59,25 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if 'nodes' not in item.path.parts:
                 item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter):
+    """Say at the very end what was not run and why, also where all else passed.
+
+    A line for each reason, which is what comes before the colon in a skip's message.
+    """
+    yield
+    skipped = defaultdict(Counter)
+    for report in terminalreporter.stats.get('skipped', ()):
+        reason = report.longrepr[2].removeprefix('Skipped: ').split(':')[0]
+        file, _, name = report.nodeid.partition('::')
+        skipped[reason][file] += bool(name)  # without a name it is all of the file
+    terminalreporter.section('not run')
+    for reason, files in skipped.items():
+        named = (f'{file} ({count or "all"})' for file, count in files.items())
+        terminalreporter.line(f'{reason}: {", ".join(named)}')
+    if chosen_out := len(terminalreporter.stats.get('deselected', ())):
+        terminalreporter.line(f'not chosen: {chosen_out} tests')
+    if not skipped and not chosen_out:
+        terminalreporter.line('nothing: every test was run')

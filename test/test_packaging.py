@@ -3,11 +3,14 @@
 """Installed by colcon and by pip, everything is found: executables, launch, config, data."""
 
 import os
+import re
+import runpy
 import shutil
 import site
 import subprocess
 import sys
 import venv
+from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -99,12 +102,61 @@ def test_pip_install_finds_launch_config_and_data(sources, tmp_path):
         assert 'usage:' in run([tmp_path / 'venv' / 'bin' / name, '--help'], cwd=tmp_path)
 
 
-def test_package_xml_and_setup_py_agree():
-    package = ElementTree.parse(REPOSITORY / 'package.xml').getroot()
+@pytest.fixture
+def package():
+    return ElementTree.parse(REPOSITORY / 'package.xml').getroot()
+
+
+def depends(package, kinds=('depend', 'exec_depend', 'test_depend')):
+    return {element.text for element in package if element.tag in kinds}
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """What setup.py tells setuptools."""
+    said = {}
+    monkeypatch.setattr('setuptools.setup', lambda **arguments: said.update(arguments))
+    monkeypatch.chdir(REPOSITORY)
+    runpy.run_path('setup.py')
+    return said
+
+
+def test_package_xml_and_setup_py_agree(package, installed):
     assert package.get('format') == '3'
-    said = run([sys.executable, 'setup.py', '--name', '--version', '--license'], cwd=REPOSITORY)
-    name, version, license_ = said.split()[-3:]
-    assert (package.findtext('name'), package.findtext('version')) == (name, version)
-    assert package.findtext('license') == license_ == 'Apache-2.0'
-    depends = {element.text for element in package if element.tag.endswith('depend')}
-    assert {'launch_pytest', 'python3-pytest', 'rclpy', 'sensor_msgs'} <= depends
+    for key in ('name', 'version', 'license', 'author', 'maintainer'):
+        assert package.findtext(key) == installed[key]
+    assert package.find('maintainer').get('email') == installed['maintainer_email']
+    assert installed['license'] == 'Apache-2.0'
+
+
+# Where rosdep's key is not python3-NAME; None: it comes with another, has none of its own.
+ROSDEP_KEYS = {
+    'pillow': 'python3-pil', 'pyyaml': 'python3-yaml', 'rosbags': 'python3-rosbags-pip',
+    'setuptools': None, 'lz4': None, 'backports.zstd': None,
+}  # fmt: skip
+
+
+def test_what_pip_installs_rosdep_installs(package, installed):
+    names = [re.split('[ ;<>=]', asked)[0] for asked in installed['install_requires']]
+    keys = {ROSDEP_KEYS.get(name, f'python3-{name}') for name in names} - {None}
+    assert keys == {key for key in depends(package, ('exec_depend',)) if key.startswith('python3')}
+    # ... as is the case with those that have no key
+    brought = ' '.join(metadata.requires('rosbags'))
+    assert 'lz4' in brought
+    assert 'backports.zstd' in brought
+
+
+def test_ros_packages_that_come_as_wheels_are_depended_on(package, installed):
+    wheels = [re.split('=', asked)[0] for asked in installed['extras_require']['ros']]
+    packages = {name.removeprefix('ros-').replace('-', '_') for name in wheels}
+    assert packages - {'rmw_fastrtps_cpp'} <= depends(package)
+    assert {'launch_pytest', 'python3-pytest', 'rcl_interfaces'} <= depends(package)
+
+
+def test_the_changelog_begins_with_this_version(installed):
+    title, underline = re.search(
+        r'^(\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\))\n(-+)$',
+        (REPOSITORY / 'CHANGELOG.rst').read_text(encoding='utf-8'), re.MULTILINE,
+    ).groups()  # fmt: skip
+    assert title.split()[0] == installed['version']
+    assert len(underline) == len(title)

@@ -19,7 +19,7 @@ def shared_data():
     def find(name):
         path = SHARED_DATA / name
         if not path.exists():
-            pytest.skip(f'shared data {name} is absent')
+            pytest.skip(f'shared data is absent: {name}')
         return path
 
     return find

@@ -3,7 +3,6 @@
 """All shared bags and logs: what becomes of each."""
 
 import pytest
-from conftest import SHARED_DATA
 
 from kernel_constrained.bags import open_recording, RecordingError
 
@@ -64,7 +63,7 @@ def test_every_shared_bag_and_log_is_in_the_table(shared_data):
     listed = {name for name, *_ in READ + REFUSED}
     for folder in ('bags', 'scans'):
         for path in shared_data(folder).iterdir():
-            assert str(path.relative_to(SHARED_DATA)) in listed
+            assert f'{folder}/{path.name}' in listed
 
 
 @pytest.mark.parametrize('name', ['bags/split_mcap', 'bags/no_metadata_split_db3'])

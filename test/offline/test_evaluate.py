@@ -508,7 +508,7 @@ def test_evaluating_twice_and_after_conversion_gives_the_same_bytes(room, tmp_pa
 def test_suggested_settings_beat_the_mean_on_recorded_scans(name, tmp_path):
     path = SHARED_SCANS / f'{name}-corrected.log.gz'
     if not path.exists():
-        pytest.skip(f'shared data {path.name} is absent')
+        pytest.skip(f'shared data is absent: {path.name}')
     result = evaluate(path)
     for component in MOTION:
         late = result['errors']['late'][component]

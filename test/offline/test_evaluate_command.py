@@ -184,7 +184,7 @@ def test_recordings_without_scans_are_an_error_that_says_what_is_in_them(run, tm
 def test_shared_bags_have_nothing_to_evaluate(name, message, run):
     path = SHARED_DATA / 'bags' / name
     if not path.exists():
-        pytest.skip(f'shared data {path.name} is absent')
+        pytest.skip(f'shared data is absent: {path.name}')
     assert message in one_error(*run(path))
 
 

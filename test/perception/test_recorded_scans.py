@@ -25,7 +25,7 @@ def recorded():
     def read(name):
         path = REPOSITORY.parent / 'shared' / 'data' / 'scans' / f'{name}-corrected.log.gz'
         if not path.exists():
-            pytest.skip(f'shared data {path.name} is absent')
+            pytest.skip(f'shared data is absent: {path.name}')
         with open_recording(path) as recording:
             return [(m.topic, m.stamp, decode(m)) for m in recording.messages()]
 

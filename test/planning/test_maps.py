@@ -204,7 +204,7 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path):
 def test_published_maps_are_read(name, shape, occupied, unknown):
     path = SHARED / f'{name}.yaml'
     if not path.exists():
-        pytest.skip(f'no {path}')
+        pytest.skip(f'shared data is absent: {path.name}')
     map_ = load_map(path)
     assert map_.data.shape == shape
     assert map_.blocked(65, 'free').sum() == occupied

@@ -566,7 +566,7 @@ def test_marks_of_a_map_lie_in_its_walls():
 def test_every_published_world_has_a_free_path():
     path = SHARED / 'planning_worlds.json'
     if not path.exists():
-        pytest.skip(f'no {path}')
+        pytest.skip(f'shared data is absent: {path.name}')
     worlds = json.loads(path.read_text())
     for world in worlds['base'] + worlds['extended']:
         obstacles = discs(world['centers'], np.array(world['radii']) + RADIUS)
@@ -578,7 +578,7 @@ def test_every_published_world_has_a_free_path():
 def test_paths_through_published_maps_keep_clear_of_their_walls(name):
     path = SHARED / 'maps' / f'{name}.yaml'
     if not path.exists():
-        pytest.skip(f'no {path}')
+        pytest.skip(f'shared data is absent: {path.name}')
     map_ = load_map(path)
     occupied = map_.blocked(65, 'blocked')
     grid = distance_grid(occupied, map_.origin[:2], map_.resolution, True)

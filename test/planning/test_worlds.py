@@ -156,7 +156,7 @@ def test_a_wall_of_circles_from_side_to_side_is_not_solvable():
 
 def test_random_worlds_are_those_that_the_file_of_worlds_was_drawn_as():
     if not SHARED.exists():
-        pytest.skip(f'no {SHARED.name}')
+        pytest.skip(f'shared data is absent: {SHARED.name}')
     seeds = json.loads(SHARED.read_text())
     for group in ('base', 'extended'):
         for entry, world in zip(seeds[group], read_worlds(SHARED, group), strict=True):
