@@ -35,6 +35,8 @@ ORDINARY, RARE = 2.4, 0.0164
 # Below this share of honest samples there is nothing left to learn from.
 FEWEST_HONEST = 0.3
 HIGHEST_CORRUPTION = 0.49
+# Where a fit of all is so much nearer to the samples that were dropped, they predict one another.
+PREDICTED = 0.55
 
 
 class Refined(NamedTuple):
@@ -105,6 +107,23 @@ def refine(problem: SubsetRidge, kept: Mask, ridge: float, corruption: float | N
     if corruption is None:
         share = min(max(corruption_of(kept), 0.0), HIGHEST_CORRUPTION)
     return Refined(coefficients, kept, residuals, -np.log(likelihood), share)
+
+
+def keep_the_rare(problem: SubsetRidge, refined: Refined, ridge: float) -> Refined:
+    """Keep everything if the samples that were dropped predict one another.
+
+    Rare situations do, and what is wrong by itself does not: so where no share of corrupted
+    samples was stated, crowds are believed. Each is predicted as if it had been left out.
+    """
+    dropped, everything = ~refined.kept, np.ones(len(problem), dtype=bool)
+    coefficients = problem.fit(everything, ridge)
+    errors = problem.left_out_residuals(coefficients, everything)
+    before = np.abs(problem.residuals(refined.coefficients)[dropped])
+    if not dropped.any() or np.median(np.abs(errors[dropped])) > PREDICTED * np.median(before):
+        return refined
+    return refined._replace(
+        coefficients=coefficients, kept=everything, residuals=errors, corruption=0.0
+    )
 
 
 def corruption_of(kept: Mask) -> float:

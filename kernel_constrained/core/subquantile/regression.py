@@ -14,7 +14,7 @@ from kernel_constrained.core.subquantile.estimator import (
     as_vector,
     checked_later,
 )
-from kernel_constrained.core.subquantile.refinement import refine
+from kernel_constrained.core.subquantile.refinement import keep_the_rare, refine
 from kernel_constrained.core.subquantile.ridge import SubsetRidge
 from kernel_constrained.core.subquantile.selection import (
     alternate,
@@ -174,11 +174,11 @@ class SubquantileRegressor(TrimmedEstimator):
         coefficients, kept, self.corruption_ = minimum.coefficients, minimum.kept, share
         errors = problem.residuals(coefficients)
         if self.refine and share > 0.0:
-            coefficients, kept, errors, _, estimated = refine(
-                problem, kept, self.regularization, self.corruption
-            )
+            refined = refine(problem, kept, self.regularization, self.corruption)
             if self.corruption is None:
-                self.corruption_ = estimated
+                refined = keep_the_rare(problem, refined, self.regularization)
+                self.corruption_ = refined.corruption
+            coefficients, kept, errors = refined.coefficients, refined.kept, refined.residuals
         self._drop(kept, np.abs(errors))
         return coefficients
 
