@@ -7,7 +7,7 @@ KILLIAN := $(VENV)/.killian
 PEERS := $(VENV)/.peers
 OUTPUT ?= out
 
-.PHONY: demo demo-scans demo-places demo-planner reproduce example-bag test lint benchmark clean
+.PHONY: demo demo-scans demo-places demo-planner reproduce example-bag docs test lint benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo lidar --output $(OUTPUT)/lidar
@@ -30,6 +30,10 @@ example-bag: $(OUTPUT)/example_bag
 
 $(OUTPUT)/example_bag: | $(STAMP) $(KILLIAN)
 	$(BIN)/python -m kernel_constrained convert killian $@
+
+# The pages of doc/ as HTML; a warning is an error.
+docs: $(STAMP)
+	$(BIN)/sphinx-build -W --keep-going -b html doc $(OUTPUT)/doc
 
 # More workers than cores: tests of nodes mostly wait. Each worker computes on one core.
 WORKERS ?= 4

@@ -15,6 +15,9 @@ ROS_WHEELS = [
     'ros-std-srvs', 'ros-visualization-msgs',
 ]  # fmt: skip
 
+# What builds the pages of doc/.
+DOCUMENTATION = ['sphinx', 'myst-parser']
+
 COMMANDS = {
     'filter_node': 'nodes.filter_node',
     'planner_node': 'nodes.planner_node',
@@ -57,8 +60,9 @@ setup(
         'test': [
             'pytest', 'pytest-xdist', 'distributed', 'hypothesis', 'cvxpy', 'clarabel',
             'scikit-learn', 'ruff', 'mypy', 'colcon-common-extensions', 'ros-ament-package',
-            'setuptools>=70.1,<80',
+            'setuptools>=70.1,<80', *DOCUMENTATION,
         ],
+        'docs': DOCUMENTATION,
         'benchmark': ['scikit-learn', 'river', 'padasip', 'ompl>=2', 'casadi'],
     },
     entry_points={
