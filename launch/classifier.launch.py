@@ -11,6 +11,7 @@ from kernel_constrained.nodes.launching import (
     MODEL_ON_ROBOT,
     options_on_robot,
     recorder_beside,
+    there,
 )
 from kernel_constrained.topics import CLASSIFIER_FIGURES
 from launch import LaunchDescription
@@ -29,6 +30,7 @@ def generate_launch_description():
     return LaunchDescription(
         [
             *declared(arguments_on_robot('classifier', TOPICS, model=MODEL_ON_ROBOT)),
+            there('config'),
             recorder_beside(list(TOPICS), SAID),
             learning_node(
                 'classifier_node', [LaunchConfiguration('config'), time], go_on=True,

@@ -14,6 +14,7 @@ from kernel_constrained.nodes.launching import (
     options_on_robot,
     recorder_beside,
     rviz_beside,
+    there,
 )
 from launch import LaunchDescription
 
@@ -31,6 +32,7 @@ def generate_launch_description():
         [
             *declared(arguments_on_robot('filter', TOPICS, model=MODEL_ON_ROBOT)),
             *declared(arguments_of_rviz('filter')),
+            there('config'),
             rviz_beside(TOPICS),
             recorder_beside(list(TOPICS), ESTIMATES),
             learning_node(

@@ -13,6 +13,7 @@ from kernel_constrained.nodes.launching import (
     PACKAGE,
     recorder_beside,
     rviz_beside,
+    there,
 )
 from launch import LaunchDescription
 
@@ -32,6 +33,7 @@ def generate_launch_description():
         [
             *declared(arguments_on_robot('planner', TOPICS)),
             *declared(arguments_of_rviz('planner')),
+            there('config'),
             rviz_beside(TOPICS),
             recorder_beside(list(TOPICS), ['planner_node/markers']),
             Node(

@@ -9,6 +9,14 @@ from collections import Counter, defaultdict
 
 import pytest
 
+try:
+    from hypothesis import settings
+except ImportError:  # only what needs it is not run
+    pass
+else:  # an example may take longer than usual where the processor is shared
+    settings.register_profile('untimed', deadline=None)
+    settings.load_profile('untimed')
+
 # Domains 1 to 100 in blocks; 0 is where robots are, and above 101 ports are used by others.
 BLOCK, BLOCKS = 5, 20
 FIRST_PORT = 23_500  # one for each block: who has bound it has the block

@@ -59,6 +59,21 @@ def declared(arguments: dict[str, tuple[str, str]]) -> list[DeclareLaunchArgumen
     ]
 
 
+def there(*names: str) -> OpaqueFunction:
+    """End with an error where a launch argument of ``names`` is no file, before anything starts.
+
+    Launch itself only warns, and a node would run with its defaults.
+    """
+
+    def look(context: LaunchContext) -> None:
+        for name in names:
+            path = LaunchConfiguration(name).perform(context)
+            if not Path(path).is_file():
+                raise FileNotFoundError(f'{name}:={path} is no file; give a YAML file')
+
+    return OpaqueFunction(function=look)
+
+
 def learning_node(
     executable: str, parameters: list[Any], go_on: bool = False, **options: Any
 ) -> OpaqueFunction:
@@ -276,6 +291,7 @@ def replay_description(
     return LaunchDescription(
         [
             *declared({name: given[1:] for name, given in arguments.items()} | others),
+            there('filter_config', 'replay_config'),
             learning_node('filter_node', [LaunchConfiguration('filter_config')]),
             OpaqueFunction(function=start),
         ]

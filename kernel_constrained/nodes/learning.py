@@ -92,7 +92,12 @@ class LearningNode(ManagedNode):
         self.model.reconfigure(config)
 
     def release(self) -> None:
-        """Save the model where that is asked for."""
+        """Say what was learned, and save the model where that is asked for."""
+        learner, cvar = self.model.learner, self.model.cvar()
+        self.get_logger().info(
+            f'learned {self.model.samples} samples, model order {learner.model_order_}, '
+            f'CVaR {cvar:.3g}'
+        )
         self.destroy_timer(self._autosave)
         self._saver.wait()
         if self._mounting is not None:
@@ -156,9 +161,9 @@ class LearningNode(ManagedNode):
         self._saver.start(lambda: model_file.write(path, kind, header, arrays))
 
     def _save(self) -> str:
-        self._saver.wait()
-        self.model.save(self._model_path())
-        return f'saved {self._model_path().resolve()}'
+        path = self._model_path()
+        self._saver.now(lambda: self.model.save(path))
+        return f'saved {path.resolve()}'
 
     def _load(self) -> str:
         self.model.restore(self._model_path())

@@ -162,6 +162,7 @@ class ManagedNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Build what the callbacks use, so that the first message does not wait for it."""
+        self.get_logger().info('getting ready: the first start compiles, for a minute or two')
         try:
             self.build()
             self._built = True

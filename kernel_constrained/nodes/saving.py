@@ -5,6 +5,7 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 
 class Saver:
@@ -39,10 +40,19 @@ class Saver:
         if self._thread is not None:
             self._thread.join()
 
+    def now(self, write: Callable[[], None]) -> None:
+        """Write, after the write that is under way; raise what goes wrong."""
+        self.wait()
+        self._write(write)
+
     def _run(self, write: Callable[[], None]) -> None:
+        with suppress(Exception):  # the outcome tells
+            self._write(write)
+
+    def _write(self, write: Callable[[], None]) -> None:
         try:
             write()
         except Exception as error:
             self.outcome, self.failed = f'not saved: {error}', True
-        else:
-            self.outcome, self.failed = f'saved at {time.strftime("%H:%M:%S")}', False
+            raise
+        self.outcome, self.failed = f'saved at {time.strftime("%H:%M:%S")}', False

@@ -193,5 +193,5 @@ PEERS = [
                grid(step=(0.05, 0.2), budget=(0.1, 0.03, 0.01)), own_bandwidth=False),
     Contestant('naive KOMP (POLK)', NUMPY, naive, grid(step=(0.2,), budget=(0.1, 0.03)),
                own_bandwidth=False,
-               note='3 samples are timed, in the steady state; it is exact: the error is POLK\'s'),
+               note="3 samples are timed, in the steady state; it is exact: the error is POLK's"),
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""Obstacles whose centres are not quite known: is the probability of collision what was asked for?
+"""Obstacles whose centres are not quite known: whether the probability is what was asked for.
 
 Under each of five laws of the noise, with the same settings for all, paths are asked for that are
 in contact with a probability of 2 % at most: at a random time, or anywhere. They are judged by

@@ -7,6 +7,7 @@ Neither is on a package index; elsewhere these tests are reported as not run, an
 """
 
 import os
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -32,6 +33,11 @@ from kernel_constrained.bags import open_recording  # noqa: E402
 from kernel_constrained.perception.classifier import PlaceClassifier  # noqa: E402
 from kernel_constrained.perception.filter import ScanFilter  # noqa: E402
 from launch import LaunchContext, LaunchDescription  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def own_domain(domain):
+    """Set up before the launch service of a test, ended after it."""
 
 
 def source(name):
@@ -314,7 +320,26 @@ def test_rviz_is_looked_for_before_the_node_starts(name):
     """Launch ends where rviz2 is not installed, and leaves what it has started running."""
     description = source(f'{name}.launch.py').get_launch_description(LaunchContext())
     actions = [a for a in description.entities if not isinstance(a, DeclareLaunchArgument)]
-    assert actions[0].node_package == 'rviz2'
+    assert actions[1].node_package == 'rviz2'  # the first looks for the parameter file
+
+
+@pytest.mark.parametrize(
+    ('name', 'argument'),
+    [
+        ('filter', 'config'), ('planner', 'config'), ('classifier', 'config'),
+        ('lidar_replay', 'filter_config'), ('scan_replay', 'replay_config'),
+    ],
+)  # fmt: skip
+def test_a_parameter_file_that_is_not_there_ends_launch_before_a_node_starts(
+    name, argument, tmp_path
+):
+    given = f'{argument}:={tmp_path}/missing.yaml'
+    command = ['ros2', 'launch', 'kernel_constrained', f'{name}.launch.py', given]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    text = ended.stdout + ended.stderr
+    assert ended.returncode == 1
+    assert f'{given} is no file' in text
+    assert 'process started' not in text
 
 
 FIGURES = ['loss', 'cvar', 'violation', 'dual_variable', 'model_order', 'processing_time']

@@ -44,7 +44,7 @@ def get(probe, *names, node='filter_node'):
         ({'features.sectors': 2.5}, 'features.sectors must be an integer from 1 to 4096'),
         ({'input.type': 'range'}, 'input.type range does not go with features.type sectors'),
         ({'model.load_at_start': 'always'}, 'model: path is empty: name the model file'),
-        ({'executor': 'many'}, 'executor must be one of single, events (got \'many\')'),
+        ({'executor': 'many'}, "executor must be one of single, events (got 'many')"),
     ],
 )  # fmt: skip
 def test_a_wrong_parameter_is_an_error_that_names_it(start, parameters, message):

@@ -13,7 +13,7 @@ import time
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from feeding import AXIS, Robot, Watch, write_model
-from probing import ended_by, REPOSITORY
+from probing import DISCOVERY, ended_by, REPOSITORY
 from std_srvs.srv import Trigger
 
 from kernel_constrained import model_file
@@ -55,6 +55,23 @@ def test_the_model_is_saved_as_it_is_learned_and_the_next_node_goes_on_with_it(
         assert abs(robot.estimates[-1].pose.pose.position.x) > 1e-3, 'it knows something already'
         probe.wait(lambda: samples_in(path) == 21, what='a file of 21 samples')
     assert [p.name for p in tmp_path.iterdir() if 'model' in p.name] == ['model.npz']
+
+
+def test_what_became_of_a_save_that_was_asked_for_is_shown(probe, start, tmp_path):
+    path = tmp_path / 'folder' / 'model.npz'
+    process = start('filter_node', **{**AXIS, 'model.path': path})
+    watch = Watch(probe)
+    with ended_by(process):
+        watch.wait(
+            lambda _, __, values: values['model file'] == 'not saved yet', seconds=DISCOVERY
+        )
+        path.parent.write_text('no folder')
+        assert not probe.call(Trigger, 'filter_node/save').success
+        watch.wait(lambda _, __, values: values['model file'].startswith('not saved: '))
+        path.parent.unlink()
+        path.parent.mkdir()
+        assert probe.call(Trigger, 'filter_node/save').success
+        watch.wait(lambda _, __, values: values['model file'].startswith('saved at '))
 
 
 def test_a_folder_that_cannot_be_written_is_a_warning_and_it_goes_on(probe, start, tmp_path):

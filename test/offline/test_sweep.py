@@ -335,6 +335,23 @@ def test_the_best_setting_is_what_the_node_reads_and_gives_what_the_table_says(s
     assert '# Topics: scan:=scan pose:=pose' in (swept / 'best.yaml').read_text()
 
 
+def test_a_learner_that_drops_the_tail_is_swept_beside_one_that_bounds_it(logs, config, tmp_path):
+    grid = tmp_path / 'grid.yaml'
+    grid.write_text(
+        'learner.algorithm: [primal_dual, subquantile]\nlearner.corruption: [0.05, 0.3]'
+    )
+    assert main(arguments(logs, config, grid, tmp_path, '--jobs', 1)) == 0
+    rows = {(row['learner.algorithm'], row['learner.corruption']): row for row in table(tmp_path)}
+    assert len(rows) == 4
+    errors = {names: float(row['error']) for names, row in rows.items()}
+    assert errors['primal_dual', '0.05'] == errors['primal_dual', '0.3'], 'it has no such share'
+    assert errors['subquantile', '0.05'] != errors['subquantile', '0.3']
+    best = read_config(tmp_path / 'best.yaml').learner
+    named = best.algorithm, str(best.corruption)
+    feasible = [names for names, row in rows.items() if row['feasible'] == 'true']
+    assert errors[named] == min(errors[names] for names in feasible or rows)
+
+
 def test_the_trade_off_is_drawn(swept):
     picture = (swept / 'tradeoff.png').read_bytes()
     assert picture.startswith(b'\x89PNG')

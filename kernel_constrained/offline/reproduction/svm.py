@@ -151,7 +151,7 @@ def rows_of_study(study: Study, results: list[Result]) -> list[Row]:
             f'{held.objective[0]:.3f} after {held.samples[0]:.0f} samples, '
             f'{held.objective[second]:.3f} after two epochs, {held.objective[-1]:.3f} at the end',
             'reproduced; small it is not where classes overlap'),
-        Row('infeasibility (1b) at the paper\'s gamma = 2', 'spikes at first, then feasible',
+        Row("infeasibility (1b) at the paper's gamma = 2", 'spikes at first, then feasible',
             f'largest CVaR - gamma in paper mode {np.max(slack.cvar) - PAPER_TOLERANCE:+.3f}, '
             f'at the first look {slack.cvar[0] - PAPER_TOLERANCE:+.3f}',
             'no spike: the function 0 that learning begins with has a CVaR of 1'),
