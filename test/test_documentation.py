@@ -45,7 +45,7 @@ from kernel_constrained.offline import demo, reproduce
 from kernel_constrained.offline.parameters import NODES
 from kernel_constrained.offline.sweep import parsed as parsed_sweep
 from kernel_constrained.offline.sweep_grid import read_grid, settings_of
-from kernel_constrained.perception.config import FilterNodeConfig
+from kernel_constrained.perception.node_config import FilterNodeConfig
 
 PACKAGE = 'kernel_constrained'
 STANDS_FOR = {

@@ -10,14 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import komp
 
-from kernel_constrained.core.trajectory import (
-    basis_of,
-    evaluate,
-    nearest_time,
-    positions_along,
-    Trajectory,
-    weights_at_ends,
-)
+from kernel_constrained.core.trajectory import basis_of, Trajectory, weights_at_ends
+from kernel_constrained.core.trajectory_steps import evaluate, nearest_time, positions_along
 
 BANDWIDTHS = (0.06, 0.1, 0.17, 0.35)
 DENSE = np.linspace(0.0, 1.0, 20001)
