@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KILLIAN := $(VENV)/.killian
 PEERS := $(VENV)/.peers
+COVERAGE := $(VENV)/.coverage
 OUTPUT ?= out
 
-.PHONY: demo demo-scans demo-places demo-planner reproduce example-bag docs test lint benchmark clean
+.PHONY: demo demo-scans demo-places demo-planner reproduce example-bag docs test coverage lint benchmark clean
 
 demo: $(STAMP)
 	$(BIN)/python -m kernel_constrained demo lidar --output $(OUTPUT)/lidar
@@ -44,6 +45,20 @@ test: compile-planning lint compile-learning $(KILLIAN)
 compile-%: $(STAMP)
 	$(BIN)/python test/compiling.py $*
 
+# Lines that tests run, package by package; first those of compiled functions, as plain Python.
+COVER := $(BIN)/python -m coverage
+PACKAGES := core perception planning bags data nodes offline
+
+coverage: $(COVERAGE) $(KILLIAN)
+	$(COVER) erase
+	-NUMBA_DISABLE_JIT=1 PYTHONPATH=test $(COVER) run -m pytest --quiet -p plain_python --no-header \
+		-p no:xdist test/core test/perception test/planning > $(VENV)/plain_python.log
+	-OPENBLAS_NUM_THREADS=1 $(COVER) run -m pytest --quiet -p no:xdist test
+	$(COVER) combine --quiet
+	$(COVER) report
+	@for package in $(PACKAGES); do printf '%-12s %s %%\n' $$package \
+		"$$($(COVER) report --include="kernel_constrained/$$package/*" --format=total)"; done
+
 benchmark: $(PEERS) $(KILLIAN)
 	$(BIN)/python test/benchmark/cost_against_order.py --output $(OUTPUT)/benchmark
 	$(BIN)/python test/benchmark/error_against_cost.py --output $(OUTPUT)/benchmark
@@ -78,6 +93,10 @@ $(KILLIAN): $(STAMP)
 
 $(PEERS): $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[benchmark]'
+	touch $@
+
+$(COVERAGE): $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[coverage]'
 	touch $@
 
 clean:

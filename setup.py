@@ -63,6 +63,7 @@ setup(
             'setuptools>=70.1,<80', *DOCUMENTATION,
         ],
         'docs': DOCUMENTATION,
+        'coverage': ['coverage>=7.10'],
         'benchmark': ['scikit-learn', 'river', 'padasip', 'ompl>=2', 'casadi'],
     },
     entry_points={

@@ -1,0 +1,124 @@
+# Copyright 2026 the kernel_constrained authors
+# SPDX-License-Identifier: Apache-2.0
+"""scikit-learn's conventions, as a person meets them: refusals, names, scores, tags."""
+
+import numpy as np
+import pytest
+
+from kernel_constrained.core import Gaussian, SubquantileClassifier, SubquantileRegressor
+
+BOTH = pytest.mark.parametrize('cls', [SubquantileRegressor, SubquantileClassifier])
+
+
+def samples(count=30):
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (count, 2))
+    return x, (x[:, 0] > 0.0) * 1.0
+
+
+class Frame:
+    """What is asked of a data frame."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns, self.shape = values, columns, values.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype=dtype)
+
+
+class Sparse:
+    def toarray(self):
+        return np.zeros((3, 1))
+
+
+@BOTH
+def test_the_parameters_shown_are_those_that_are_not_at_their_defaults(cls):
+    assert repr(cls()) == f'{cls.__name__}()'
+    assert repr(cls(corruption=0.2)) == f'{cls.__name__}(corruption=0.2)'
+    with pytest.raises(
+        ValueError, match=r"Invalid parameter 'depth'.*there are kernel, corruption"
+    ):
+        cls().set_params(depth=2)
+    assert cls().set_params(corruption=0.3).get_params()['corruption'] == 0.3
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ('change', 'error', 'message'),
+    [
+        (lambda x, y: (x[:1], y[:1]), ValueError, r'1 sample\(s\).*minimum of 2'),
+        (lambda x, y: (x[:0], y[:0]), ValueError, r'0 sample\(s\)'),
+        (lambda x, y: (x[:, :0], y), ValueError, r'0 feature\(s\)'),
+        (lambda x, y: (x[:, 0], y), ValueError, 'Expected 2D array, got 1D'),
+        (lambda x, y: (x, np.stack([y, y], axis=1)), ValueError, r'y should be a 1d array'),
+        (lambda x, y: (x, np.float64(1.0)), ValueError, r'y should be a 1d array'),
+        (lambda x, y: (x, None), ValueError, 'requires y to be passed'),
+        (lambda x, y: (x + 1j, y), ValueError, 'Complex data not supported: X'),
+        (lambda x, y: (x, y + 1j), ValueError, 'Complex data not supported: y'),
+        (lambda x, y: (Sparse(), y), TypeError, 'Sparse data was passed for X'),
+        (lambda x, y: (x, Sparse()), TypeError, 'Sparse data was passed for y'),
+    ],
+)
+def test_samples_that_cannot_be_learned_from_are_named(cls, change, error, message):
+    with pytest.raises(error, match=message):
+        cls().fit(*change(*samples()))
+
+
+def test_a_label_that_is_no_class_is_named():
+    x, y = samples()
+    with pytest.raises(ValueError, match=r'continuous.*\(got 1\.25\)'):
+        SubquantileClassifier().fit(x, np.where(y == 1.0, 1.25, 0.0))
+
+
+@BOTH
+def test_a_column_of_targets_is_taken_with_a_warning(cls):
+    x, y = samples()
+    with pytest.warns(UserWarning, match='column-vector y'):
+        model = cls(Gaussian(1.0)).fit(x, y[:, None])
+    assert np.array_equal(model.predict(x), cls(Gaussian(1.0)).fit(x, y).predict(x))
+
+
+@BOTH
+def test_columns_are_checked_by_number_and_by_name(cls):
+    x, y = samples()
+    model = cls(Gaussian(1.0)).fit(Frame(x, ['a', 'b']), y)
+    assert model.n_features_in_ == 2
+    assert list(model.feature_names_in_) == ['a', 'b']
+    assert np.array_equal(model.predict(Frame(x, ['a', 'b'])), model.predict(x))
+    with pytest.raises(ValueError, match=r"\['a', 'b'\], in this order \(got \['b', 'a'\]\)"):
+        model.predict(Frame(x, ['b', 'a']))
+    with pytest.raises(ValueError, match=r'X has 3 features, but .* is expecting 2'):
+        model.predict(np.zeros((1, 3)))
+    assert not hasattr(model.fit(x, y), 'feature_names_in_')
+    assert not hasattr(model.fit(Frame(x, [0, 1]), y), 'feature_names_in_')
+
+
+def test_scores_are_the_share_of_right_labels_and_r_squared():
+    x, y = samples()
+    y[3] = 1.0 - y[3]
+    classifier = SubquantileClassifier(Gaussian(1.0), corruption=0.1).fit(x, y)
+    assert classifier.score(x, y) == np.mean(classifier.predict(x) == y) < 1.0
+    regressor = SubquantileRegressor(Gaussian(1.0), corruption=0.0).fit(x, y)
+    unexplained = np.sum((y - regressor.predict(x)) ** 2) / np.sum((y - y.mean()) ** 2)
+    assert regressor.score(x, y) == pytest.approx(1.0 - unexplained)
+    assert 0.05 < unexplained < 0.95
+
+
+def test_probabilities_are_those_of_the_functions():
+    x, y = samples()
+    two = SubquantileClassifier(Gaussian(1.0)).fit(x, y)
+    scores = two.decision_function(x)
+    assert two.predict_proba(x)[:, 1] == pytest.approx(1.0 / (1.0 + np.exp(-scores)))
+    three = SubquantileClassifier(Gaussian(1.0)).fit(x, y + (x[:, 1] > 0.0))
+    scores, chances = three.decision_function(x), three.predict_proba(x)
+    assert chances.sum(axis=1) == pytest.approx(np.ones(30))
+    assert np.log(chances[:, 1:] / chances[:, :1]) == pytest.approx(scores[:, 1:] - scores[:, :1])
+
+
+def test_tags_say_what_kind_of_estimator_it_is():
+    pytest.importorskip('sklearn.utils', reason='scikit-learn is not installed')
+    tags = SubquantileClassifier().__sklearn_tags__()
+    assert (tags.estimator_type, tags.regressor_tags) == ('classifier', None)
+    assert tags.classifier_tags is not None
+    tags = SubquantileRegressor().__sklearn_tags__()
+    assert (tags.estimator_type, tags.classifier_tags) == ('regressor', None)
+    assert tags.regressor_tags is not None
