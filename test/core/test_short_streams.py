@@ -15,7 +15,7 @@ from naive import NaiveLearner, NaiveRecursive
 from kernel_constrained.core import CVaR, Expectation, Gaussian, Polynomial, PrimalDualLearner
 from kernel_constrained.core.samples import capacity_and_stride
 from kernel_constrained.core.subquantile import SubquantileLearner
-from kernel_constrained.core.trajectory import nearest_time
+from kernel_constrained.core.trajectory_steps import nearest_time
 
 
 def samples(count, outputs=2, seed=0):
