@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems with a constraint that binds, and their optimum by an interior-point solver."""
 
-import cvxpy as cp
 import numpy as np
 
 from kernel_constrained.core import Gaussian
 from kernel_constrained.offline.reproduction.optimum import features_of, Optimum, Problem
+
+try:
+    import cvxpy as cp
+except ImportError:
+    cp = None
 
 
 def skewed(n=1000):

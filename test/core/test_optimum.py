@@ -8,11 +8,8 @@ Kernel, regularisation and constraint belong to the problem; nothing else is set
 from typing import NamedTuple
 
 import numpy as np
-import pytest
-
-pytest.importorskip('cvxpy', reason='cvxpy is not installed')
-
 import optimum
+import pytest
 
 from kernel_constrained.core import (
     conditional_value_at_risk,
@@ -22,6 +19,9 @@ from kernel_constrained.core import (
     PrimalDualLearner,
 )
 from kernel_constrained.offline.reproduction.optimum import lidar_problem, Problem
+
+# Not `importorskip`: where launch_testing is installed, that would skip the folder.
+pytestmark = pytest.mark.skipif(optimum.cp is None, reason='cvxpy is not installed')
 
 SEEDS = 20
 

@@ -16,7 +16,7 @@ import yaml
 
 from kernel_constrained.offline.convert import main as convert
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / 'README.md', *sorted((REPOSITORY / 'doc').glob('*.md'))]
 
 # First words of a command, where it stands within a sentence.
