@@ -157,8 +157,8 @@ def check_ros2(words):
             assert f"'{topic}'" in sources_of_nodes(), f'nobody listens to {topic}'
             assert kind.split('/')[-1] in sources_of_nodes()
             assert set(yaml.safe_load(value)) == {'data'}
-        case ['bag', 'record', *_] | ['param', 'set']:
-            pass  # rosbag2's own options; what is only mentioned
+        case ['bag', 'record', *_]:
+            pass  # rosbag2's own options
         case _:
             pytest.fail(f'nobody knows how to check: ros2 {" ".join(words)}')
 
@@ -192,6 +192,8 @@ def check(words, monkeypatch, run):
             check_make(targets)
         case ['python' | '.venv/bin/python', '-m', 'kernel_constrained', *rest]:
             check_package_command(rest, run, monkeypatch)
+        case ['ros2', _] | ['ros2', _, _] if not run:
+            pass  # only mentioned
         case ['ros2', 'run', 'kernel_constrained', *rest]:
             check_package_command(rest, run, monkeypatch)
         case ['ros2', 'launch', *rest]:
@@ -204,8 +206,19 @@ def check(words, monkeypatch, run):
             check_pytest(rest)
         case ['cp', source, target] if run:
             shutil.copy(source, target)
-        case ['colcon', 'build', '--packages-select', 'kernel_constrained']:
+        case ['colcon', 'build', '--packages-select', 'kernel_constrained'] | [
+            'rosdep',
+            'install',
+            '--from-paths',
+            '.',
+            '--ignore-src',
+        ]:
             assert f'<name>{PACKAGE}</name>' in (REPOSITORY / 'package.xml').read_text()
+        case ['colcon', 'build' | 'test', *_] if not run:
+            pass
+        case ['pip', 'install', '-e', source, *_]:
+            extras = source.removeprefix('.').strip('[]').split(',')
+            assert all(f"'{extra}': " in (REPOSITORY / 'setup.py').read_text() for extra in extras)
         case ['.', 'install/setup.bash' | '.venv/bin/activate']:
             pass
         case ['dask', 'scheduler'] | ['dask', 'worker', *_]:
