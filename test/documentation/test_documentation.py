@@ -151,7 +151,7 @@ def check_ros2(words):
             node, name = service.strip('/').split('/')
             assert node in NODES
             assert f"'{name}'" in sources_of_nodes(), f'no service {name}'
-        case ['topic', 'echo', topic]:
+        case ['topic', 'echo', topic] | ['topic', 'echo', topic, '--once']:
             assert f"'{topic}'" in sources_of_nodes(), f'nobody publishes {topic}'
         case ['topic', 'pub', '--once', topic, kind, value]:
             assert f"'{topic}'" in sources_of_nodes(), f'nobody listens to {topic}'
