@@ -7,9 +7,9 @@ import pytest
 
 from kernel_constrained.core import Gaussian, SubquantileRegressor
 from kernel_constrained.core.subquantile import SubquantileLearner, window_layout
-from kernel_constrained.core.subquantile.features import median_bandwidth
+from kernel_constrained.core.subquantile.features import KernelFeatures, median_bandwidth
 from kernel_constrained.core.subquantile.labels import balanced, folds_of
-from kernel_constrained.core.subquantile.refinement import RARE
+from kernel_constrained.core.subquantile.refinement import keep_the_rare, RARE, Refined
 from kernel_constrained.core.subquantile.ridge import SubsetRidge
 from kernel_constrained.core.subquantile.starts import ordinary_start
 
@@ -112,3 +112,26 @@ def test_a_function_too_large_for_the_ball_ends_on_its_sphere_in_units_of_the_ta
     radius = 0.5 * np.linalg.norm(free.coef_)
     held = SubquantileRegressor(Gaussian(0.5), corruption=0.0, radius=radius).fit(x, y)
     assert np.linalg.norm(held.coef_) == pytest.approx(radius)
+
+
+@pytest.mark.parametrize('rare', [True, False])
+def test_what_was_dropped_is_kept_if_it_predicts_one_another(rare):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 1.0, (300, 2))
+    y = x[:, 0] + 0.1 * rng.standard_normal(300)
+    dropped = np.arange(300) < 30
+    if rare:  # of a place of its own, where the function is another
+        x[dropped] += (0.0, 4.0)
+        y[dropped] += 2.0
+    else:
+        y[dropped] = 2.0 * rng.standard_normal(30)
+    features = KernelFeatures.of(Gaussian(1.0), x, 50, 1e-6, rng)(x)
+    problem = SubsetRidge(features, y)
+    coefficients = problem.fit(~dropped, 1e-3)
+    found = Refined(coefficients, ~dropped, problem.residuals(coefficients), np.zeros(300), 0.1)
+    after = keep_the_rare(problem, found, 1e-3)
+    assert after.kept.all() == rare
+    assert after.corruption == (0.0 if rare else 0.1)
+    everything = np.ones(300, dtype=bool)
+    expected = problem.fit(everything, 1e-3) if rare else coefficients
+    np.testing.assert_allclose(after.coefficients, expected)
