@@ -131,10 +131,10 @@ def test_it_can_be_deactivated_and_activated_while_messages_come(probe, start, e
                 assert lifecycle.change(transition)
         before = len(robot.estimates)
         probe.wait(lambda: len(robot.estimates) > before + 20, what='estimates')
+        watch.wait(lambda level, *_: level == DiagnosticStatus.OK, 'OK')
         probe.node.destroy_timer(timer)
         robot.drive(1)
         probe.spin(1.5)  # until diagnostics of all of it
-        watch.wait(lambda level, *_: level == DiagnosticStatus.OK, 'OK')
         assert not watch.dropped('scan')
         assert not watch.dropped('pose')
     assert 'ERROR' not in process.text
