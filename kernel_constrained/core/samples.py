@@ -60,7 +60,8 @@ def check_targets(x: Array, targets: Array, given: tuple[int, ...], columns: int
 def capacity_and_stride(capacity: int) -> tuple[int, int]:
     """Round a number of atoms up to whole vectors; and the stride of rows of so many.
 
-    The stride is no power of two, so that rows do not fall on the same cache sets.
+    Beyond 16 atoms the stride is no power of two, so that rows do not fall on the same cache
+    sets.
     """
     capacity = (capacity + 7) // 8 * 8
     stride = (capacity + 15) // 16 * 16

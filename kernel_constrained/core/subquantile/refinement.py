@@ -116,10 +116,12 @@ def keep_the_rare(problem: SubsetRidge, refined: Refined, ridge: float) -> Refin
     samples was stated, crowds are believed. Each is predicted as if it had been left out.
     """
     dropped, everything = ~refined.kept, np.ones(len(problem), dtype=bool)
+    if not dropped.any():
+        return refined
     coefficients = problem.fit(everything, ridge)
     errors = problem.left_out_residuals(coefficients, everything)
     before = np.abs(problem.residuals(refined.coefficients)[dropped])
-    if not dropped.any() or np.median(np.abs(errors[dropped])) > PREDICTED * np.median(before):
+    if np.median(np.abs(errors[dropped])) > PREDICTED * np.median(before):
         return refined
     return refined._replace(
         coefficients=coefficients, kept=everything, residuals=errors, corruption=0.0
