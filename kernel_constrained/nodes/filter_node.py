@@ -11,8 +11,9 @@ from geometry_msgs.msg import PoseWithCovarianceStamped
 from rclpy.time import Time
 
 from kernel_constrained.core.subquantile import SubquantileLearner
+from kernel_constrained.nodes.estimates import EstimateMessage
 from kernel_constrained.nodes.learning import LearningNode
-from kernel_constrained.nodes.messages import EstimateMessage, INPUT_TYPES, POSE_TYPES
+from kernel_constrained.nodes.messages import INPUT_TYPES, POSE_TYPES
 from kernel_constrained.nodes.qos import RESULTS
 from kernel_constrained.nodes.running import run
 from kernel_constrained.perception.filter import Estimate, Learned, Rejected, ScanFilter
