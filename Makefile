@@ -40,7 +40,8 @@ docs: $(STAMP)
 WORKERS ?= 4
 
 test: compile-planning lint compile-learning $(KILLIAN)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest test --numprocesses $(WORKERS) --dist loadgroup
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest test --numprocesses $(WORKERS) \
+		--dist loadscope --no-loadscope-reorder
 
 compile-%: $(STAMP)
 	$(BIN)/python test/compiling.py $*

@@ -1,6 +1,6 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""For all tests: DDS domains of their own, and which of them run in one process."""
+"""For all tests: DDS domains of their own, and which of them run in one process, and when."""
 
 import itertools
 import socket
@@ -58,15 +58,42 @@ def domain(domains, monkeypatch):
     return number
 
 
-def pytest_collection_modifyitems(config, items):
-    """Keep the tests of a module in one worker of xdist: they share what takes long to make.
+def goes_alone(nodeid):
+    """Whether a test shares nothing with others of its module: nodes are started for it."""
+    return 'nodes/' in nodeid.partition('::')[0]
 
-    Not those of nodes, which mostly wait: they go wherever a worker is free.
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Where there are several workers, alternate tests that compute with those of nodes.
+
+    Those mostly wait. Modules of offline commands, which take longest, come first.
     """
-    if config.pluginmanager.hasplugin('xdist'):
-        for item in items:
-            if 'nodes' not in item.path.parts:
-                item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    if not hasattr(config, 'workerinput'):
+        return
+    computes = [item for item in items if not goes_alone(item.nodeid)]
+    computes.sort(key=lambda item: 'offline' not in item.path.parts)
+    modules = list(dict.fromkeys(item.path for item in computes))
+    turn = {path: k / len(modules) for k, path in enumerate(modules)}
+    waits = [item for item in items if goes_alone(item.nodeid)]
+    turns = [turn[item.path] for item in computes] + [k / len(waits) for k in range(len(waits))]
+    order = sorted(range(len(items)), key=turns.__getitem__)
+    items[:] = [(computes + waits)[k] for k in order]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep the tests of a module in one worker: they share what takes long to make.
+
+    Instead of ``--dist loadscope``; ``loadgroup``, by marks, has no effect from pytest 9.2 on.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByModule(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid if goes_alone(nodeid) else nodeid.partition('::')[0]
+
+    return ByModule(config, log) if config.getvalue('dist') == 'loadscope' else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -19,12 +19,10 @@ from kernel_constrained.core import CVaR, Gaussian, PrimalDualLearner, stream
 rng = np.random.default_rng(0)
 x = rng.uniform(-1, 1, (2000, 2))
 y = np.sin(3 * x[:, 0]) + 0.1 * rng.standard_normal(2000)
-state, hits = b'', 0
-for step, compiled in ('gradient', stream.stream), ('recursive', stream.recursive_stream):
-    learner = PrimalDualLearner(Gaussian(0.3), constraint=CVaR(0.9, 0.03), step=step)
-    learner.partial_fit(x, y)
-    state += learner.weights_.tobytes() + learner.predict(x).tobytes()
-    hits += sum(compiled.stats.cache_hits.values())
+learner = PrimalDualLearner(Gaussian(0.3), constraint=CVaR(0.9, 0.03), step='recursive')
+learner.partial_fit(x, y)
+state = learner.weights_.tobytes() + learner.predict(x).tobytes()
+hits = sum(stream.recursive_stream.stats.cache_hits.values())
 print(hashlib.sha256(state).hexdigest(), hits)
 """
 
@@ -44,7 +42,7 @@ def test_a_process_that_compiles_and_one_that_loads_give_the_same_bits(tmp_path)
     compiled, hits = run(tmp_path)
     assert hits == 0, 'this one compiles'
     loaded, hits = run(tmp_path)
-    assert hits == 2, 'this one loads'
+    assert hits == 1, 'this one loads'
     assert compiled == loaded
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 the kernel_constrained authors
 # SPDX-License-Identifier: Apache-2.0
-"""A run of the tests ends with what was not run and why."""
+"""How tests are shared out, and that a run ends with what was not run and why."""
 
 from pathlib import Path
 
@@ -9,11 +9,15 @@ import pytest
 pytest_plugins = ['pytester']
 
 
+@pytest.fixture(autouse=True)
+def configured(pytester):
+    pytester.makeini('[pytest]')
+    pytester.makeconftest((Path(__file__).parent / 'conftest.py').read_text(encoding='utf-8'))
+
+
 @pytest.fixture
 def run(pytester):
     """Return a function that runs these modules and returns the end of what pytest prints."""
-    pytester.makeini('[pytest]')
-    pytester.makeconftest((Path(__file__).parent / 'conftest.py').read_text(encoding='utf-8'))
 
     def end_of_output(*options, **modules):
         pytester.makepyfile(**modules)
@@ -46,3 +50,25 @@ def test_what_was_not_chosen_is_counted(run):
 
 def test_where_all_was_run_it_says_so(run):
     assert run(test_first=PASSES) == ['nothing: every test was run']
+
+
+NOTES = """
+import os, pathlib, time, pytest
+@pytest.mark.parametrize('number', range(6))
+def test_one(number):
+    time.sleep(0.05)
+    with open('course.txt', 'a') as file:
+        file.write(f"{os.environ['PYTEST_XDIST_WORKER']} {pathlib.Path(__file__).stem}\\n")
+"""
+
+
+def test_a_module_has_one_worker_and_tests_of_nodes_go_to_any_in_between(pytester):
+    pytest.importorskip('xdist', reason='pytest-xdist is not installed: its use was not tested')
+    pytester.makepyfile(test_first=NOTES, test_second=NOTES, **{'nodes/test_third': NOTES})
+    result = pytester.runpytest('-n', '2', '--dist', 'loadscope', '--no-loadscope-reorder')
+    result.assert_outcomes(passed=18)
+    course = [line.split() for line in (pytester.path / 'course.txt').read_text().splitlines()]
+    workers = {name: {worker for worker, module in course if module == name} for _, name in course}
+    assert [len(workers[f'test_{name}']) for name in ('first', 'second', 'third')] == [1, 1, 2]
+    order = [module for _, module in course]
+    assert order.index('test_third') < order.index('test_second')
