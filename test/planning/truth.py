@@ -16,7 +16,7 @@ MANY = 100001
 def discs(points, keep, dimensions=2, low=-np.inf, high=np.inf):
     """Return obstacles (2 or 3, n) that the centre keeps ``keep`` (n,) from, in a box."""
     points = np.ascontiguousarray(points, dtype=float)
-    keep = np.ascontiguousarray(np.broadcast_to(keep, points.shape[1]), dtype=float)
+    keep = np.array(np.broadcast_to(keep, points.shape[1]), dtype=float)  # of its own: writable
     corners = (np.full(dimensions, corner, dtype=float) for corner in (low, high))
     box = dict(zip(('low', 'high'), corners))
     return in_the_open(dimensions)._replace(points=points, keep=keep, **box)
