@@ -38,10 +38,10 @@ docs: $(STAMP)
 
 # More workers than cores: tests of nodes mostly wait. Each worker computes on one core.
 WORKERS ?= 4
+PYTEST := pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 test: compile-planning lint compile-learning $(KILLIAN)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest test --numprocesses $(WORKERS) \
-		--dist loadscope --no-loadscope-reorder
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m $(PYTEST) test
 
 compile-%: $(STAMP)
 	$(BIN)/python test/compiling.py $*
@@ -52,9 +52,9 @@ PACKAGES := core perception planning bags data nodes offline
 
 coverage: $(COVERAGE) $(KILLIAN)
 	$(COVER) erase
-	-NUMBA_DISABLE_JIT=1 PYTHONPATH=test $(COVER) run -m pytest --quiet -p plain_python --no-header \
-		-p no:xdist test/core test/perception test/planning > $(VENV)/plain_python.log
-	-OPENBLAS_NUM_THREADS=1 $(COVER) run -m pytest --quiet -p no:xdist test
+	-NUMBA_DISABLE_JIT=1 PYTHONPATH=test $(COVER) run -m $(PYTEST) -p plain_python --quiet \
+		test/core test/perception test/planning > $(VENV)/plain_python.log
+	-OPENBLAS_NUM_THREADS=1 $(COVER) run -m $(PYTEST) test
 	$(COVER) combine --quiet
 	$(COVER) report
 	@for package in $(PACKAGES); do printf '%-12s %s %%\n' $$package \
