@@ -5,7 +5,9 @@
 import gc
 import importlib
 import os
+import signal
 import sys
+from types import ModuleType
 
 # Command: (module with main(), what it does).
 COMMANDS = {
@@ -36,6 +38,22 @@ def usage() -> str:
     )  # fmt: skip
 
 
+def imported(name: str) -> ModuleType:
+    """Import a module of the package; a Ctrl-C meanwhile is kept for when it is done.
+
+    Some of what is imported swallows exceptions, and with one the request to end.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    gc.disable()  # what is imported stays: looking for garbage in it takes a tenth of the time
+    try:
+        module = importlib.import_module(f'kernel_constrained.{name}')
+        gc.freeze()
+    finally:
+        gc.enable()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    return module
+
+
 def main() -> int:
     """Run the command named first with the arguments after it."""
     name = sys.argv[1] if len(sys.argv) > 1 else ''
@@ -47,11 +65,7 @@ def main() -> int:
         return 2
     del sys.argv[1]
     try:
-        gc.disable()  # what is imported stays: looking for garbage in it takes a tenth of the time
-        module = importlib.import_module(f'kernel_constrained.{COMMANDS[name][0]}')
-        gc.freeze()
-        gc.enable()
-        return int(module.main() or 0)
+        return int(imported(COMMANDS[name][0]).main() or 0)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # whoever read the output has gone, as `head` does

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -242,21 +241,34 @@ def test_a_disk_that_is_full_is_an_error_and_no_traceback(run, room, monkeypatch
     assert 'No space left on device' in one_error(*run(room))
 
 
-def test_interrupted_it_ends_with_130_and_leaves_no_result(tmp_path):
-    bag = written(tmp_path / 'long', drive(3000))
-    process = subprocess.Popen(
-        [sys.executable, '-m', 'kernel_constrained', 'evaluate', str(bag), '--output',
-         str(tmp_path / 'out')], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+# A Ctrl-C in the middle of the recording.
+INTERRUPTED = """
+import signal, sys
+from kernel_constrained.__main__ import main
+from kernel_constrained.offline.evaluation import Evaluation
+
+take, left = Evaluation.take, iter(range(100))
+
+def taken(self, message):
+    if next(left, None) is None:
+        signal.raise_signal(signal.SIGINT)
+    take(self, message)
+
+Evaluation.take = taken
+sys.exit(main())
+"""
+
+
+def test_interrupted_it_ends_with_130_and_leaves_no_result(room, tmp_path):
+    result = subprocess.run(
+        [sys.executable, '-c', INTERRUPTED, 'evaluate', str(room), '--output', 'out'],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
         env={**os.environ, 'PYTHONPATH': str(REPOSITORY)},
     )  # fmt: skip
-    out = tmp_path / 'out'
-    while not out.exists() and process.poll() is None:  # made when the work begins
-        pass
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert 'Traceback' not in errors
-    assert not (out / 'result.json').exists()
+    assert result.returncode == 130, result.stderr
+    assert 'Traceback' not in result.stderr
+    assert (tmp_path / 'out').exists()  # made when the work begins
+    assert not (tmp_path / 'out' / 'result.json').exists()
 
 
 # -- several ------------------------------------------------------------------------------------
