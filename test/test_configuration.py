@@ -145,7 +145,7 @@ def test_attributes_of_a_class_that_can_change_are_checked_too():
     assert dial.value == 0.2
 
 
-@pytest.mark.parametrize('wrong', [dict(low=2.0), dict(high=0.5), dict(choices=('a',))])
+@pytest.mark.parametrize('wrong', [{'low': 2.0}, {'high': 0.5}, {'choices': ('a',)}])
 def test_default_that_is_not_allowed_is_noticed(wrong):
     @attrs.frozen
     class Broken:

@@ -113,7 +113,7 @@ def depends(package, kinds=('depend', 'exec_depend', 'test_depend')):
 
 @pytest.fixture
 def installed(monkeypatch):
-    """What setup.py tells setuptools."""
+    """Return what setup.py tells setuptools."""
     said = {}
     monkeypatch.setattr('setuptools.setup', lambda **arguments: said.update(arguments))
     monkeypatch.chdir(REPOSITORY)

@@ -16,4 +16,8 @@ class RecordConfig:
     answer_topic: str = parameter(
         '', "consumer's topic to pass on to ~/processed once it is recorded, empty for none"
     )
-    executor: str = parameter('single', 'executor', choices=('single', 'events'))
+    executor: str = parameter(
+        'single',
+        'rclpy executor; events takes less of the processor',
+        choices=('single', 'events'),
+    )

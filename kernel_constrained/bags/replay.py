@@ -76,7 +76,11 @@ class ReplayConfig:
     subscribers: int = parameter(
         1, 'how many to wait for, on one topic or in lockstep on each', low=1
     )
-    executor: str = parameter('single', 'executor', choices=('single', 'events'))
+    executor: str = parameter(
+        'single',
+        'rclpy executor; events takes less of the processor',
+        choices=('single', 'events'),
+    )
     lidar: LidarConfig = group(LidarConfig)
     log: LogConfig = group(LogConfig)
 

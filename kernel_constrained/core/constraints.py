@@ -39,7 +39,7 @@ class CVaR:
 
     @property
     def collapsed_offset(self) -> float:
-        """What Eq. (23) adds to the loss of a single sample.
+        """Return what Eq. (23) adds to the loss of a single sample.
 
         ``min_z z + s softplus((loss - z) / s) / (1 - alpha)`` is ``loss + s c(alpha)`` with
         ``c = log(alpha / (1 - alpha)) - log(alpha) / (1 - alpha)``: 3.25 at 0.9, 5.60 at 0.99.

@@ -43,7 +43,7 @@ class Gaussian:
 
     @property
     def parameters(self) -> Array:
-        """The numbers the compiled evaluation takes, shape (2,)."""
+        """Return the numbers the compiled evaluation takes, shape (2,)."""
         return np.array([-0.5 / self.bandwidth**2, 0.0])
 
     def __call__(self, a: Array, b: Array) -> Array:
@@ -74,7 +74,7 @@ class Polynomial:
 
     @property
     def parameters(self) -> Array:
-        """The numbers the compiled evaluation takes, shape (2,)."""
+        """Return the numbers the compiled evaluation takes, shape (2,)."""
         return np.array([self.offset, float(self.degree)])
 
     def __call__(self, a: Array, b: Array) -> Array:

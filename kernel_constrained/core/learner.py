@@ -260,14 +260,14 @@ class PrimalDualLearner(OnlineLearner):
 
     @property
     def recent_losses_(self) -> Array:
-        """The newest losses, at most ``loss_window``, in no order."""
+        """Return the newest losses, at most ``loss_window``, in no order."""
         if self._state is None:
             return np.zeros(0)
         return self._state[-self.loss_window :][: self.samples_]
 
     @property
     def cvar_(self) -> Any:
-        """CVaR of the newest losses, each from before its sample was learned; NaN without."""
+        """Return the CVaR of the newest losses, each from before it was learned; NaN without."""
         losses = self.recent_losses_
         values = [conditional_value_at_risk(losses, c.significance) for c in self._constraints]
         return self._one_or_all(np.array(values), math.nan)
@@ -422,7 +422,7 @@ class PrimalDualLearner(OnlineLearner):
 
     @property
     def _bounds(self) -> Array:
-        """The rows of the constraints, shape (m, BOUND)."""
+        """Return the rows of the constraints, shape (m, BOUND)."""
         return self._shape.bounds(self._state)
 
     def _start(self, inputs: int, capacity: int = 64) -> None:

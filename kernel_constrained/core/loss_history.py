@@ -51,11 +51,11 @@ class LossHistory:
 
     @property
     def newest(self) -> Array:
-        """The newest losses, in no order."""
+        """Return the newest losses, in no order."""
         return self._newest[: self.count]
 
     def cvar(self, significance: float) -> float:
-        """CVaR of the newest losses; NaN where there is none.
+        """Return the CVaR of the newest losses; NaN where there is none.
 
         As :func:`conditional_value_at_risk` has it; a few microseconds, for the losses are in
         order already.
@@ -69,7 +69,7 @@ class LossHistory:
         return (math.fsum(self._ordered[edge + 1 :]) + (tail - whole) * self._ordered[edge]) / tail
 
     def cvar_since_start(self, significance: float) -> float:
-        """CVaR of all losses, within 2 %; NaN where there is none.
+        """Return the CVaR of all losses, within 2 %; NaN where there is none.
 
         Exact but for the bin that the tail begins in, whose losses count as equal.
         """

@@ -209,17 +209,17 @@ class OnlineLearner(ABC):
 
     @property
     def samples_(self) -> int:
-        """Samples taken so far: those that wait in a mini-batch or were rejected among them."""
+        """Count the samples so far, with those that wait in a mini-batch or were rejected."""
         return int(self._figure(self.LAYOUT.COUNT))
 
     @property
     def overspent_(self) -> int:
-        """Steps whose compression cost more than the budget, or that had to remove an atom."""
+        """Count the steps whose compression broke the budget, or that had to remove an atom."""
         return int(self._figure(self.LAYOUT.OVERSPENT))
 
     @property
     def dictionary_(self) -> Array:
-        """The atoms, shape (M, p)."""
+        """Return the atoms, shape (M, p)."""
         self._require_samples('dictionary_')
         return np.ascontiguousarray(self._table[: self._inputs, : self.model_order_].T)
 

@@ -103,8 +103,9 @@ class RecordNode(Node):
     def close(self) -> None:
         """Finish the file."""
         self._file.close()
-        counts = ', '.join(f'{name}: {n}' for name, n in sorted(self.writer.counts.items()))
-        self.get_logger().info(f'recorded {self.config.destination}: {counts or "nothing"}')
+        names = sorted({self.resolve_topic_name(name) for name in self.config.topics})
+        counts = ', '.join(f'{name}: {self.writer.counts[name]}' for name in names)
+        self.get_logger().info(f'recorded {self.config.destination}: {counts}')
 
 
 def main(args: list[str] | None = None) -> int:

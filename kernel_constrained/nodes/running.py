@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a node as a process, from its first parameter to its exit code."""
 
+import math
 import os
 import signal
 import sys
 import textwrap
+import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable
@@ -52,11 +54,16 @@ def help_text(name: str, purpose: str, config_class: type) -> str:
     return '\n'.join(lines)
 
 
+# A Ctrl-C may reach a node twice, by itself and passed on by launch: it is one request to end.
+SAME_REQUEST = 1.0  # s
+
+
 class Signals:
-    """SIGINT and SIGTERM: the first is noted and acted on between callbacks, the second at once.
+    """SIGINT and SIGTERM: the first is noted and acted on between callbacks, a later one at once.
 
     Nothing is interrupted half-way, not even compilation: an exception raised inside it can be
-    swallowed by the compiler's own callbacks.
+    swallowed by the compiler's own callbacks. What comes within a second of the first is taken
+    for the same request.
 
     Attributes
     ----------
@@ -66,12 +73,15 @@ class Signals:
 
     def __init__(self) -> None:
         self.received = False
+        self._first = math.inf
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._receive)
 
     def _receive(self, *_: Any) -> None:
-        if self.received:
+        now = time.monotonic()
+        if now - self._first > SAME_REQUEST:
             os._exit(130)
+        self._first = min(self._first, now)
         self.received = True
 
 

@@ -31,7 +31,7 @@ class Compared(NamedTuple):
 
     @property
     def section(self) -> str:
-        """The section that it is compared by."""
+        """Return the section that it is compared by."""
         return section_of_interest(self.result['errors'])
 
 

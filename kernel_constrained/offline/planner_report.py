@@ -97,7 +97,7 @@ class Drive(NamedTuple):
 
     @property
     def planned(self) -> list[Step]:
-        """The steps with a path."""
+        """Return the steps with a path."""
         return [step for step in self.steps if len(step.path)]
 
     def seconds(self, stamps: Any) -> Any:

@@ -52,7 +52,7 @@ class Criteria(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """The constraint, as a person writes it."""
+        """Return the constraint, as a person writes it."""
         name, relation, value = self.constraint
         return f'{name} {relation} {value:g}'
 
@@ -132,7 +132,7 @@ class Row(NamedTuple):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What rows are sorted by: feasible ones by error, the others by violation."""
+        """Return what rows are sorted by: feasible ones by error, the others by violation."""
         values = tuple(self.setting.varied.values())
         if self.scores is None:
             return (2, values)

@@ -58,7 +58,7 @@ class Classification(NamedTuple):
 
     @property
     def said(self) -> str:
-        """The label, or that there is none to go by."""
+        """Return the label, or that there is none to go by."""
         return UNSURE if self.unsure else self.label
 
 
@@ -178,7 +178,7 @@ class PlaceClassifier(ScanLearner):
 
     @property
     def label_in_force(self) -> str:
-        """The label that the next scan will have, if it comes soon enough; empty for none."""
+        """Return the label of the next scan, if it comes soon enough; empty for none."""
         return self._given
 
     def _label_at(self, stamp: int) -> str:

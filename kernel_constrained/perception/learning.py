@@ -71,11 +71,11 @@ class ScanLearner:
         raise NotImplementedError
 
     def cvar(self) -> float:
-        """CVaR of the newest losses, also where nothing is learned or there is no constraint."""
+        """Return the CVaR of the newest losses, also where nothing is learned or bounded."""
         return self.losses.cvar(self.config.learner.significance)
 
     def cvar_since_start(self) -> float:
-        """CVaR of all the losses there were, within 2 %."""
+        """Return the CVaR of all the losses there were, within 2 %."""
         return self.losses.cvar_since_start(self.config.learner.significance)
 
     # -- settings ---------------------------------------------------------------------------

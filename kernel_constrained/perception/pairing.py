@@ -169,7 +169,7 @@ class Pairing(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Scans that wait for a pose."""
+        """Count the scans that wait for a pose."""
         scans = self._scans
         return len(scans.stamps) + (len(scans.next_pass.stamps) if scans.next_pass else 0)
 

@@ -54,7 +54,7 @@ class Scaling:
 
     @cached_property
     def scale(self) -> Array:
-        """What becomes 1, shape (k,)."""
+        """Return what becomes 1, shape (k,)."""
         scale = 0.5 * self.half_width
         common = self.smallest_share * np.sqrt(np.mean(scale**2))
         return np.asarray(np.maximum(np.maximum(scale, self.floor), common))

@@ -88,5 +88,5 @@ class Episode:
 
     @property
     def stood(self) -> int:
-        """Scans without a proven path."""
+        """Count the scans without a proven path."""
         return sum(bool(reason) for reason in self.reasons)

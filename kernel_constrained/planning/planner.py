@@ -118,7 +118,7 @@ class Plan:
 
     @property
     def obstacles(self) -> Obstacles | None:
-        """What the path keeps clear of, as it was proven; without a path by the radius alone."""
+        """Return what the path keeps clear of, as proven; without a path by the radius alone."""
         if self.scene is None:
             return None
         return self.scene.obstacles(self.clearance if self.proven else 0.0)

@@ -62,7 +62,7 @@ class Reference:
 
     @property
     def goal(self) -> Array:
-        """The last position, (D,)."""
+        """Return the last position, (D,)."""
         return np.asarray(self.points[-1])
 
     def ahead(self, robot: Array) -> Array:

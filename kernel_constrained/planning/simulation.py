@@ -96,7 +96,7 @@ class Simulation:
 
     @property
     def position(self) -> Array:
-        """True position (2,)."""
+        """Return the true position, (2,)."""
         return np.array([self.pose.x, self.pose.y])
 
     def sense(self) -> tuple[Scan, Pose]:

@@ -108,7 +108,7 @@ class WorldConfig:
 class LidarConfig:
     """The range finder."""
 
-    beams: int = parameter(360, 'beams', low=2, high=100000)
+    beams: int = parameter(360, 'beams of a scan', low=2, high=100000)
     field_of_view: float = parameter(
         2.0 * math.pi, "angle over which beams are spread about the sensor's forward axis",
         unit='rad', low=1e-3, high=2.0 * math.pi,
@@ -125,7 +125,7 @@ class LidarConfig:
 class RobotConfig:
     """The robot: a disc that drives forward and turns."""
 
-    radius: float = parameter(0.3, 'radius', unit='m', low=1e-3, high=1e3)
+    radius: float = parameter(0.3, 'radius of the robot', unit='m', low=1e-3, high=1e3)
     speed: float = parameter(0.5, 'speed', unit='m/s', low=1e-3, high=1e3)
     turn_rate: float = parameter(1.5, 'fastest turn', unit='rad/s', low=1e-3)
     position_deviation: float = parameter(
@@ -185,7 +185,11 @@ class SimulatorConfig:
     subscribers: int = parameter(
         1, 'how many to wait for, on one topic or in lockstep on each', low=1
     )
-    executor: str = parameter('single', 'executor', choices=('single', 'events'))
+    executor: str = parameter(
+        'single',
+        'rclpy executor; events takes less of the processor',
+        choices=('single', 'events'),
+    )
     world: WorldConfig = group(WorldConfig)
     lidar: LidarConfig = group(LidarConfig)
     mounting: MountingConfig = group(MountingConfig)

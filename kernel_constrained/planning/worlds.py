@@ -345,10 +345,10 @@ def read_worlds(path: str | Path, group: str = 'base') -> list[World]:
         tree = json.load(file)
     try:
         low, high = tree['bounds']
-        shared = dict(
-            start=tree['start'], goal=tree['goal'], radius=tree['robot_radius'],
-            bounds=((low, low), (high, high)),
-        )  # fmt: skip
+        shared = {
+            'start': tree['start'], 'goal': tree['goal'], 'radius': tree['robot_radius'],
+            'bounds': ((low, low), (high, high)),
+        }  # fmt: skip
         given: Sequence[Any] = tree[group]
         return [World(circles=np.c_[w['centers'], w['radii']], **shared) for w in given]
     except (KeyError, TypeError) as error:

@@ -29,7 +29,7 @@ from kernel_constrained.core.compilation import compiled
 
 BANDWIDTH = 0.3
 # Settings that give orders of about 10, 50, 100 and 200 on this stream.
-GRADIENT = dict(step_size=0.2, regularization=1e-4)
+GRADIENT = {'step_size': 0.2, 'regularization': 1e-4}
 VARIANTS = {
     'POLK': [dict(mode='paper', parsimony=p, **GRADIENT) for p in (2.0, 0.35, 0.04, 0.0011)],
     'gradient': [
@@ -37,7 +37,7 @@ VARIANTS = {
         for p in (25.0, 1.6, 0.35, 0.02)
     ],
     'recursive': [
-        dict(step='recursive', constraint=CVaR(0.9, 0.03), novelty=n)
+        {'step': 'recursive', 'constraint': CVaR(0.9, 0.03), 'novelty': n}
         for n in (0.8, 0.1, 5e-3, 2e-6)
     ],
 }

@@ -82,7 +82,7 @@ def measure(contestant, streams, settings, rounds=1):
 
 
 def front(tried, floor, ceiling):
-    """Settings that no other beats in error at the same cost, from cheap to accurate.
+    """Return the settings that no other beats in error at the same cost, from cheap to accurate.
 
     ``tried`` are pairs (setting, result); gains count above ``floor``, the noise.
     """
@@ -239,7 +239,7 @@ def draw_panel(axes, stream, rows, ridges, styles):
 def draw(races, contestants, path):
     colors = [f'C{i}' for i in range(10)] + ['gold', 'navy', 'lime', 'black']
     styles = {
-        c.name: dict(color=color, marker=marker)
+        c.name: {'color': color, 'marker': marker}
         for c, color, marker in zip(contestants, colors, MARKERS)
     }
     figure = Figure(figsize=(6 * len(races), 6.5), layout='constrained')

@@ -122,7 +122,7 @@ def timed_calls(calls):
 
 
 def calls_of_the_filter(online, events):
-    """What the node calls of a :class:`ScanFilter`, message by message."""
+    """List what the node calls of a :class:`ScanFilter`, message by message."""
     for _, topic, message in events:
         stamp = get_stamp(message)
         if topic == 'scan':

@@ -11,19 +11,19 @@ BUDGETS = (0.3, 0.1, 0.03, 0.01, 0.003)
 OURS = {
     'ours: default (recursive)': {
         'fixed': {},
-        'grid': dict(novelty=(0.1, 0.03, 0.01, 1e-3, 1e-4), regularization=(1e-5, 1e-6)),
+        'grid': {'novelty': (0.1, 0.03, 0.01, 1e-3, 1e-4), 'regularization': (1e-5, 1e-6)},
     },
     'ours: default, gradient': {
-        'fixed': dict(step='gradient', regularization=1e-5),
-        'grid': dict(step_size=(0.2, 0.5, 1.5), parsimony=(5.0, 1.0, 0.3, 0.1, 0.02)),
+        'fixed': {'step': 'gradient', 'regularization': 1e-5},
+        'grid': {'step_size': (0.2, 0.5, 1.5), 'parsimony': (5.0, 1.0, 0.3, 0.1, 0.02)},
     },
     'ours: POLK': {
-        'fixed': dict(mode='paper', regularization=1e-5),
-        'grid': dict(step_size=(0.02, 0.05, 0.2), budget=BUDGETS),
+        'fixed': {'mode': 'paper', 'regularization': 1e-5},
+        'grid': {'step_size': (0.02, 0.05, 0.2), 'budget': BUDGETS},
     },
     'ours: paper': {
-        'fixed': dict(mode='paper', regularization=1e-5, constraint=CVaR(0.9, 1.0)),
-        'grid': dict(step_size=(0.02, 0.05, 0.2), budget=BUDGETS),
+        'fixed': {'mode': 'paper', 'regularization': 1e-5, 'constraint': CVaR(0.9, 1.0)},
+        'grid': {'step_size': (0.02, 0.05, 0.2), 'budget': BUDGETS},
     },
 }
 

@@ -111,7 +111,7 @@ def river_pass(model, stream, as_dict):
 
 
 def river_own_features(stream, setting):
-    """river's RBFSampler, whose features are of one input each: it learns sums over inputs."""
+    """Make river's RBFSampler, whose features are of one input each: it learns sums of them."""
     from river import feature_extraction
 
     gamma, inputs = 0.5 / setting['bandwidth'] ** 2, stream.x.shape[1]
@@ -124,7 +124,7 @@ def river_own_features(stream, setting):
 
 
 def river_fourier(stream, setting):
-    """river's linear regression on the random Fourier features of all inputs together."""
+    """Make river's linear regression on the random Fourier features of all inputs together."""
     features = FourierFeatures(
         stream.x.shape[1], setting['features'], setting['bandwidth'], stream.seed
     )

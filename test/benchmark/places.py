@@ -127,13 +127,13 @@ class Contestant(NamedTuple):
 
 
 STEPS, ALPHAS, PENALTIES = (0.2, 0.5), (1e-5, 1e-4, 1e-3), (1.0, 10.0)
-SGD_GRID = dict(bandwidth=BANDWIDTHS, alpha=ALPHAS)
+SGD_GRID = {'bandwidth': BANDWIDTHS, 'alpha': ALPHAS}
 CONTESTANTS = [
-    Contestant('ours, CVaR at most 2', Online, (2.0,), dict(bandwidth=BANDWIDTHS, step=STEPS)),
-    Contestant('ours, no constraint', Online, (None,), dict(bandwidth=BANDWIDTHS, step=STEPS)),
+    Contestant('ours, CVaR at most 2', Online, (2.0,), {'bandwidth': BANDWIDTHS, 'step': STEPS}),
+    Contestant('ours, no constraint', Online, (None,), {'bandwidth': BANDWIDTHS, 'step': STEPS}),
     Contestant('Nystroem + SGDClassifier', NystroemSGD, (True,), SGD_GRID),
     Contestant('the same, no intercept', NystroemSGD, (False,), SGD_GRID),
-    Contestant('SVC, batch', BatchSVC, (), dict(bandwidth=BANDWIDTHS, C=PENALTIES)),
+    Contestant('SVC, batch', BatchSVC, (), {'bandwidth': BANDWIDTHS, 'C': PENALTIES}),
 ]
 
 

@@ -98,15 +98,15 @@ def size_lines():
 
 MOST = 100.0  # times the least error: what is worse than that is not shown
 STYLES = {
-    OURS: dict(color='C3', linewidth=2.2, marker='o'),
-    ESTIMATED: dict(color='C3', linewidth=1.4, linestyle='--', marker='o'),
-    'plain': dict(color='0.45', marker='s'),
-    'tilted': dict(color='C0', marker='^'),
-    'SEVER': dict(color='C2', marker='v'),
-    'Huber': dict(color='C1', marker='D'),
-    'RANSAC': dict(color='C4', marker='P'),
-    'Theil-Sen': dict(color='C5', marker='X'),
-    ORACLE: dict(color='black', linestyle=':', marker=None),
+    OURS: {'color': 'C3', 'linewidth': 2.2, 'marker': 'o'},
+    ESTIMATED: {'color': 'C3', 'linewidth': 1.4, 'linestyle': '--', 'marker': 'o'},
+    'plain': {'color': '0.45', 'marker': 's'},
+    'tilted': {'color': 'C0', 'marker': '^'},
+    'SEVER': {'color': 'C2', 'marker': 'v'},
+    'Huber': {'color': 'C1', 'marker': 'D'},
+    'RANSAC': {'color': 'C4', 'marker': 'P'},
+    'Theil-Sen': {'color': 'C5', 'marker': 'X'},
+    ORACLE: {'color': 'black', 'linestyle': ':', 'marker': None},
 }
 
 

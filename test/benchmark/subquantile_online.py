@@ -91,8 +91,8 @@ def streams(seed):
     """Return the streams by name, all but the recorded one drawn from ``seed``."""
     s, table = square(seed, samples=8000), lidar(seed)
     return [
-        Data('square', s.x, s.y[:, None], dict(kernel=Gaussian(0.3), novelty=0.1), 0.05),
-        Data('lidar', table.x, table.y[:, None], dict(kernel=Gaussian(0.04), novelty=0.1), 0.02),
+        Data('square', s.x, s.y[:, None], {'kernel': Gaussian(0.3), 'novelty': 0.1}, 0.05),
+        Data('lidar', table.x, table.y[:, None], {'kernel': Gaussian(0.04), 'novelty': 0.1}, 0.02),
     ]
 
 
@@ -203,11 +203,11 @@ def table_of_times():
     y = corrupted(data, 'swapped', 0.2, 0)[0]
     yield 'microseconds a sample, 20 % swapped | order: ' + '  '.join(f'{o:5d}' for o in ORDERS)
     bound = CVaR(0.9, data.tolerance)
-    recursive = dict(averaging_window=AVERAGING_WINDOW)
+    recursive = {'averaging_window': AVERAGING_WINDOW}
     for name, make, more in (
         ('recursive', PrimalDualLearner, recursive),
-        ('recursive, CVaR', PrimalDualLearner, recursive | dict(constraint=bound)),
-        ('dropping', SubquantileLearner, dict(window=WINDOW)),
+        ('recursive, CVaR', PrimalDualLearner, recursive | {'constraint': bound}),
+        ('dropping', SubquantileLearner, {'window': WINDOW}),
     ):
         times = [
             microseconds(

@@ -194,7 +194,7 @@ class NaiveRecursive:
         self.t += 1
 
     def admit(self, x, projection, gap):
-        """The new function ``(k(x, .) - projection) / sqrt(gap)`` has variance 1 / information."""
+        """Add the function ``(k(x, .) - projection) / sqrt(gap)``, of variance 1 / information."""
         direction = np.append(-projection, 1.0) / np.sqrt(gap)
         self.atoms, self.usage = np.vstack([self.atoms, x]), np.append(self.usage, 0.0)
         self.mean = np.vstack([self.mean, np.zeros(self.mean.shape[1])])

@@ -32,8 +32,9 @@ def square(n=1000):
 
 
 def optimum_of(problem, constraints=()):
-    """min |Lv - y|^2 / N + lambda / 2 |v|^2 s.t. z + sum (r_i^2 - z)_+ / ((1 - alpha) N) <= gamma.
+    """Solve the constrained problem as a quadratic programme.
 
+    min |Lv - y|^2 / N + lambda / 2 |v|^2 s.t. z + sum (r_i^2 - z)_+ / ((1 - alpha) N) <= gamma;
     ``constraints`` are (alpha, gamma), any number of them; alpha = 0 bounds the mean loss.
     """
     n = len(problem.y)

@@ -46,10 +46,10 @@ def test_paper_mode_equals_naive_reference(
     step_size, parsimony, regularization, outputs, batch_size
 ):
     x, y = stream(0, 200, outputs)
-    settings = dict(
-        kernel=Gaussian(0.3), step_size=step_size, parsimony=parsimony,
-        regularization=regularization, mode='paper', batch_size=batch_size,
-    )  # fmt: skip
+    settings = {
+        'kernel': Gaussian(0.3), 'step_size': step_size, 'parsimony': parsimony,
+        'regularization': regularization, 'mode': 'paper', 'batch_size': batch_size,
+    }  # fmt: skip
     constraints = [CVaR(0.9, 0.05), CVaR(0.6, 0.01)]
     learner, naive = learn_both(settings, x, y, constraints)
     assert same_dictionary(learner, naive)
@@ -64,10 +64,10 @@ def test_paper_mode_equals_naive_reference(
 @pytest.mark.parametrize('batch_size', [1, 5])
 def test_default_mode_equals_naive_reference(parsimony, tolerance, outputs, batch_size):
     x, y = stream(1, 150, outputs)
-    settings = dict(
-        kernel=Gaussian(0.3), step_size=0.3, parsimony=parsimony, regularization=1e-4,
-        mode='default', dual_step_size=0.3, decay_after=100.0, batch_size=batch_size,
-    )  # fmt: skip
+    settings = {
+        'kernel': Gaussian(0.3), 'step_size': 0.3, 'parsimony': parsimony, 'regularization': 1e-4,
+        'mode': 'default', 'dual_step_size': 0.3, 'decay_after': 100.0, 'batch_size': batch_size,
+    }  # fmt: skip
     constraints = [CVaR(0.8, tolerance), Expectation(tolerance / 4)]
     learner, naive = learn_both(settings, x, y, constraints)
     assert same_dictionary(learner, naive)
@@ -79,10 +79,10 @@ def test_default_mode_equals_naive_reference(parsimony, tolerance, outputs, batc
 @pytest.mark.parametrize('mode', ['paper', 'default'])
 def test_polynomial_kernel_equals_naive_reference(mode):
     x, y = stream(2, 120)
-    settings = dict(
-        kernel=Polynomial(3, 0.5), step_size=0.02, parsimony=60.0, regularization=1e-4,
-        mode=mode, decay_after=np.inf,
-    )  # fmt: skip
+    settings = {
+        'kernel': Polynomial(3, 0.5), 'step_size': 0.02, 'parsimony': 60.0, 'regularization': 1e-4,
+        'mode': mode, 'decay_after': np.inf,
+    }  # fmt: skip
     learner, naive = learn_both(settings, x, y)
     assert same_dictionary(learner, naive)
     assert worst_difference(learner, naive) <= 1e-9

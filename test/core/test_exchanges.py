@@ -39,7 +39,7 @@ def softplus(a):
 
 
 def tail(losses, positive):
-    """z + E[l - z]_+ / (1 - alpha) at every z, for each loss."""
+    """Return z + E[l - z]_+ / (1 - alpha) at every z, for each loss."""
     return Z[:, None] + positive(losses - Z[:, None]) / (1 - ALPHA)
 
 
@@ -91,7 +91,7 @@ def test_the_learner_of_the_paper_keeps_the_mean_and_not_the_tail():
 
 
 def surrogate(name, g):
-    """s phi(g / s) - s gamma at every scale s, for each g."""
+    """Return s phi(g / s) - s gamma at every scale s, for each g."""
     with np.errstate(over='ignore'):
         phi = positive_part(1.0 + g / SCALES) if name == 'cvar' else np.exp(g / SCALES)
     return SCALES * (phi - TOLERANCE)

@@ -33,7 +33,7 @@ def stream(n=600, seed=0, outputs=None):
 
 VARIANTS = pytest.mark.parametrize(
     'variant',
-    [dict(step='recursive'), dict(step='gradient'), dict(mode='paper'), dict(mode='penalty')],
+    [{'step': 'recursive'}, {'step': 'gradient'}, {'mode': 'paper'}, {'mode': 'penalty'}],
     ids=lambda variant: next(iter(variant.values())),
 )
 
@@ -43,7 +43,7 @@ def learner(**settings):
     return PrimalDualLearner(**{**defaults, **settings})
 
 
-PAPER = dict(mode='paper', step_size=0.1, parsimony=0.008)
+PAPER = {'mode': 'paper', 'step_size': 0.1, 'parsimony': 0.008}
 
 
 def lidar_run(seed, settings):
@@ -291,20 +291,20 @@ def test_divergence_is_an_error_that_keeps_the_last_finite_state():
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [
-        (dict(step_size=-1), r'step_size must be a number from 1e-09 to 1000 \(got -1\)'),
-        (dict(step_size=float('nan')), r'step_size must be a number .* \(got nan\)'),
-        (dict(mode='exact'), r"mode must be one of default, paper, penalty \(got 'exact'\)"),
-        (dict(kernel='gaussian'), r"kernel must be a Gaussian or a Polynomial \(got 'gaussian'\)"),
-        (dict(constraint=0.9), r'constraint must be a CVaR, .*, or None \(got 0\.9\)'),
-        (dict(max_model_order=0), r'max_model_order must be an integer from 1 to'),
-        (dict(loss='cubic'), r'loss must be one of squared, huber, .* \(got .cubic.\)'),
-        (dict(constraint=[CVaR(), 2]), r'constraint must be .*several of them.* \(got 2\)'),
+        ({'step_size': -1}, r'step_size must be a number from 1e-09 to 1000 \(got -1\)'),
+        ({'step_size': float('nan')}, r'step_size must be a number .* \(got nan\)'),
+        ({'mode': 'exact'}, r"mode must be one of default, paper, penalty \(got 'exact'\)"),
+        ({'kernel': 'gaussian'}, r"kernel must be a Gaussian or a Polynomial \(got 'gaussian'\)"),
+        ({'constraint': 0.9}, r'constraint must be a CVaR, .*, or None \(got 0\.9\)'),
+        ({'max_model_order': 0}, r'max_model_order must be an integer from 1 to'),
+        ({'loss': 'cubic'}, r'loss must be one of squared, huber, .* \(got .cubic.\)'),
+        ({'constraint': [CVaR(), 2]}, r'constraint must be .*several of them.* \(got 2\)'),
         (
-            dict(step='recursive', loss='huber'),
+            {'step': 'recursive', 'loss': 'huber'},
             r"needs loss='squared'.*\(got 'huber', .*'gradient'",
         ),
-        (dict(step='recursive', mode='paper'), r"needs .*mode='default'.*\(got .*'paper'"),
-        (dict(step='recursive', batch_size=4), r'needs .*batch_size=1.*\(got .* 4 and'),
+        ({'step': 'recursive', 'mode': 'paper'}, r"needs .*mode='default'.*\(got .*'paper'"),
+        ({'step': 'recursive', 'batch_size': 4}, r'needs .*batch_size=1.*\(got .* 4 and'),
     ],
 )
 def test_wrong_settings_name_parameter_value_and_range(settings, message):
@@ -325,7 +325,7 @@ def test_model_order_cap_is_honoured_and_reported(variant):
 
 
 @pytest.mark.parametrize(
-    'settings', [dict(step='gradient', parsimony=0.0), dict(step='recursive', novelty=1e-7)]
+    'settings', [{'step': 'gradient', 'parsimony': 0.0}, {'step': 'recursive', 'novelty': 1e-7}]
 )
 def test_without_compression_every_atom_is_kept_that_is_not_dependent(settings):
     x, y = stream(150)

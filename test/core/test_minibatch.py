@@ -46,7 +46,7 @@ def feed(fitted, x, y, sizes):
 @pytest.mark.parametrize('mode', MODES)
 def test_how_the_stream_is_cut_into_calls_makes_no_difference_to_the_last_bit(mode, loss):
     x, y = stream(loss=loss)
-    settings = dict(mode=mode, loss=loss, step_size=0.1)
+    settings = {'mode': mode, 'loss': loss, 'step_size': 0.1}
     at_once = learner(**settings).partial_fit(x, y)
     assert at_once.model_order_ > 8
     for sizes in ([7, 1, 100, 3, 2, 0, 6], [1] * 600, [599], [4] * 150):
@@ -126,10 +126,10 @@ def test_the_order_cap_is_honoured_after_every_batch(mode, batch_size):
 def test_arrays_grow_with_the_dictionary_whatever_the_batch(batch_size):
     """Several times over, also where a batch is larger than the arrays at first."""
     x, y = stream(1200)
-    settings = dict(
-        kernel=Gaussian(0.03), parsimony=0.0, batch_size=batch_size, mode='paper',
-        constraint=None, step_size=0.1, regularization=0.0,
-    )  # fmt: skip
+    settings = {
+        'kernel': Gaussian(0.03), 'parsimony': 0.0, 'batch_size': batch_size, 'mode': 'paper',
+        'constraint': None, 'step_size': 0.1, 'regularization': 0.0,
+    }  # fmt: skip
     fitted = feed(learner(**settings), x, y, [50, 1, 400])
     learned = 1200 - 1200 % batch_size
     assert fitted.model_order_ == learned > 1000
@@ -148,7 +148,7 @@ def test_arrays_grow_with_the_dictionary_whatever_the_batch(batch_size):
 @pytest.mark.parametrize('mode', MODES)
 def test_the_trace_is_kept_sample_by_sample(mode):
     x, y = stream(203)
-    settings = dict(mode=mode, step_size=0.1)
+    settings = {'mode': mode, 'step_size': 0.1}
     trace = learner(**settings).prequential(x, y)
     singly = learner(**settings)
     for i in range(len(x)):

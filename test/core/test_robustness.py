@@ -38,7 +38,7 @@ def million():
 
 
 def learner(step, **settings):
-    defaults = dict(kernel=Gaussian(0.3), constraint=CVaR(0.9, 0.03), max_model_order=CAP)
+    defaults = {'kernel': Gaussian(0.3), 'constraint': CVaR(0.9, 0.03), 'max_model_order': CAP}
     return PrimalDualLearner(**{**defaults, **settings}, step=step)
 
 
@@ -64,7 +64,7 @@ def assert_sound(fitted):
 
 
 def assert_covariance(arrays):
-    """The one that is kept and the one that the late update will make of it."""
+    """Look at the one that is kept and at the one that the late update will make of it."""
     kept, h = arrays['factors'][1], arrays['diagonal_late_usage'][1]
     assert np.array_equal(kept, kept.T)
     scale = arrays['state'][layout.LATE_SCALE]
@@ -209,7 +209,7 @@ def test_a_full_dictionary_follows_to_another_place():
 def test_without_regularization_nothing_winds_up():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (2000, 2))
-    settings = dict(averaging_window=500.0, regularization=0.0, constraint=None)
+    settings = {'averaging_window': 500.0, 'regularization': 0.0, 'constraint': None}
     fitted = learner('recursive', **settings).partial_fit(x, np.sin(3 * x[:, 0]))
     constant = np.full((100_000, 2), 0.3)
     fitted.partial_fit(constant, 1.0 + 0.1 * rng.standard_normal(100_000))

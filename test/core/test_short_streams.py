@@ -41,8 +41,8 @@ def feed(naive, x, y):
 # -- first-order steps --------------------------------------------------------------------------
 
 
-GAUSS = dict(kernel=Gaussian(0.5), step_size=0.2, parsimony=0.5)
-CUBIC = dict(kernel=Polynomial(3, 0.5), step_size=0.02, parsimony=60.0)
+GAUSS = {'kernel': Gaussian(0.5), 'step_size': 0.2, 'parsimony': 0.5}
+CUBIC = {'kernel': Polynomial(3, 0.5), 'step_size': 0.02, 'parsimony': 60.0}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_gradient_steps_are_those_of_the_naive_learner(mode, batch_size, setting
     settings = dict(settings, regularization=1e-2, mode=mode, batch_size=batch_size)
     constraints = [CVaR(0.8, 0.5), Expectation(0.2)]
     if mode == 'default':
-        settings |= dict(dual_step_size=0.3, decay_after=30.0, dual_regularization=1e-2)
+        settings |= {'dual_step_size': 0.3, 'decay_after': 30.0, 'dual_regularization': 1e-2}
     elif batch_size == 1:
         constraints = [CVaR(0.8, 1.0, smoothing=0.3), CVaR(0.5, 0.2)]
     learner = PrimalDualLearner(**settings, constraint=constraints, step='gradient')
@@ -196,7 +196,7 @@ def test_parameters_that_may_change_do_and_others_are_refused():
     assert (other.step_size, other.constraint.tolerance) == (0.05, 0.5)
     learner.partial_fit(x, y)
     assert learner.weights_.tolist() == other.partial_fit(x, y).weights_.tolist()
-    for wrong in (dict(mode='paper'), dict(step_size=0.1, depth=2), dict(max_model_order=5)):
+    for wrong in ({'mode': 'paper'}, {'step_size': 0.1, 'depth': 2}, {'max_model_order': 5}):
         with pytest.raises(ValueError, match='cannot be changed while learning'):
             learner.set_parameters(**wrong)
     assert learner.step_size == 0.05
@@ -309,7 +309,7 @@ def test_what_is_beyond_the_threshold_is_dropped():
 
 def test_an_atom_that_goes_leaves_ridge_regression_on_the_others():
     x, y = samples(90)
-    settings = dict(kernel=Gaussian(1.2), corruption=0.0)
+    settings = {'kernel': Gaussian(1.2), 'corruption': 0.0}
     order = window_learner(**settings).partial_fit(x, y).model_order_
     learner = window_learner(**settings, max_model_order=order).partial_fit(x, y)
     far, target = np.array([[50.0, 0.0]]), np.array([[2.0, -1.0]])

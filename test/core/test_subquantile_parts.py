@@ -96,7 +96,7 @@ def test_the_solver_is_the_one_that_was_asked_for():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1.0, 1.0, (80, 1))
     y = np.sin(3.0 * x[:, 0]) + 0.1 * rng.standard_normal(80)
-    settings = dict(kernel=Gaussian(0.5), corruption=0.1, start='zero', refine=False)
+    settings = {'kernel': Gaussian(0.5), 'corruption': 0.1, 'start': 'zero', 'refine': False}
     steps = {
         solver: SubquantileRegressor(**settings, solver=solver).fit(x, y).n_iter_
         for solver in ('alternating', 'gradient')

@@ -21,7 +21,7 @@ def made_samples(seed=0, samples=300, noise=0.2):
 
 
 def corrupted(kind, share, seed=0, samples=300):
-    """Samples of which the first ``share`` is wrong; inputs, targets, how many."""
+    """Make samples of which the first ``share`` is wrong; inputs, targets, how many."""
     x, y, rng = made_samples(seed, samples)
     count = round(share * samples)
     wrong = slice(0, count)

@@ -282,10 +282,10 @@ def test_shapes_that_do_not_fit_are_said():
 @pytest.mark.parametrize(
     ('given', 'message'),
     [
-        (dict(corruption=0.6), 'corruption must be a number from 0 to 0.5'),
-        (dict(window=5), 'window must be an integer from 20 to 100000'),
-        (dict(novelty=0.0), 'novelty must be a number'),
-        (dict(kernel='gaussian'), 'kernel must be a Gaussian or a Polynomial'),
+        ({'corruption': 0.6}, 'corruption must be a number from 0 to 0.5'),
+        ({'window': 5}, 'window must be an integer from 20 to 100000'),
+        ({'novelty': 0.0}, 'novelty must be a number'),
+        ({'kernel': 'gaussian'}, 'kernel must be a Gaussian or a Polynomial'),
     ],
 )
 def test_wrong_parameters_are_named(given, message):

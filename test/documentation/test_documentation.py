@@ -66,7 +66,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def workspace(made, tmp_path, monkeypatch):
-    """A folder of its own with all that is named, as the working directory."""
+    """Make a folder with all that is named, and go there."""
     folder = tmp_path / 'workspace'
     shutil.copytree(made, folder)
     monkeypatch.chdir(folder)

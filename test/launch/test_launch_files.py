@@ -72,7 +72,7 @@ def scans(tmp_path):
 
 @launch_pytest.fixture
 def robot(tmp_path, monkeypatch):
-    """The filter with topics of our own."""
+    """Run the filter with topics of our own."""
     put_in_place_of_rviz(tmp_path, monkeypatch)
     return included(
         'filter.launch.py', namespace='robot', scan='front/scan', pose='/tracker/pose', rviz='true'
@@ -81,7 +81,7 @@ def robot(tmp_path, monkeypatch):
 
 @launch_pytest.fixture
 def classifier(tmp_path, monkeypatch):
-    """The classifier with topics of our own, and a model file."""
+    """Run the classifier with topics of our own, and a model file."""
     put_in_place_of_ros2(tmp_path, monkeypatch, 'exit 1')
     return included(
         'classifier.launch.py', namespace='robot', scan='front/scan', label='/place',
@@ -91,7 +91,7 @@ def classifier(tmp_path, monkeypatch):
 
 @launch_pytest.fixture
 def planner(tmp_path, monkeypatch):
-    """The planner with topics of our own."""
+    """Run the planner with topics of our own."""
     put_in_place_of_rviz(tmp_path, monkeypatch)
     put_in_place_of_ros2(tmp_path, monkeypatch, 'exit 1')
     return included(
@@ -125,7 +125,7 @@ def arguments_of_rviz(folder):
 
 @launch_pytest.fixture
 def robot_with_model(tmp_path):
-    """The filter with a model file in its parameters and none as launch argument."""
+    """Run the filter with a model file in its parameters and none as launch argument."""
     config = tmp_path / 'own.yaml'
     model = f'{{path: {tmp_path}/own.npz, save_at_end: true}}'
     config.write_text(f'/**: {{ros__parameters: {{model: {model}}}}}')
@@ -151,7 +151,7 @@ def recorded_arguments(folder):
 
 @launch_pytest.fixture
 def recorded_lidar(tmp_path, monkeypatch):
-    """A recorder that takes its time before it listens."""
+    """Record by a program that takes its time before it listens."""
     topics = '[range, pose, estimate, filter_node/loss]'
     put_in_place_of_ros2(
         tmp_path, monkeypatch,
@@ -166,7 +166,7 @@ def recorded_lidar(tmp_path, monkeypatch):
 
 @launch_pytest.fixture
 def recorded_robot(tmp_path, monkeypatch):
-    """A recorder that ends at once."""
+    """Record by a program that ends at once."""
     put_in_place_of_ros2(tmp_path, monkeypatch, 'exit 1')
     return included(
         'filter.launch.py', namespace='robot', scan='front/scan', pose='/tracker/pose',

@@ -16,7 +16,7 @@ LIDAR = CONFIG / 'filter_lidar.yaml'
 
 
 def assert_refused(process, *texts):
-    """Ends with code 2 and one clear message."""
+    """Require that it ends with code 2 and one clear message."""
     assert process.process.wait(timeout=60) == 2, process.text
     for text in texts:
         assert text in process.text

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
 from probing import CONFIG, ended_by
+from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
@@ -282,3 +283,14 @@ def test_what_was_published_for_late_subscribers_is_recorded_and_stays_so(probe,
         assert recording.topics['/map_name'].transient_local
         (message,) = recording.messages()
     assert decode(message).data == 'attic'
+
+
+def test_of_a_topic_that_nobody_publishes_the_recorder_says_so_at_the_end(probe, start, tmp_path):
+    path = tmp_path / 'recording.mcap'
+    recorder = start('record_node', destination=path, topics='[said, nobody]')
+    said = probe.publisher(String, 'said')
+    said.publish(String(data='once'))
+    probe.wait(lambda: said.wait_for_all_acked(Duration(seconds=1)), what='its receipt')
+    probe.spin(0.5)
+    assert recorder.end() == 0, recorder.text
+    assert f'recorded {path}: /nobody: 0, /said: 1' in recorder.text

@@ -38,7 +38,7 @@ MOTION = ('forward', 'left', 'yaw')
 
 @pytest.fixture(scope='module')
 def room(tmp_path_factory):
-    """A drive of 30 s with a trusted pose at each of its 300 scans."""
+    """Make a drive of 30 s with a trusted pose at each of its 300 scans."""
     return written(tmp_path_factory.mktemp('room') / 'room', drive(300))
 
 
@@ -68,7 +68,7 @@ def wrapped(angle):
 
 
 def mean_of_worst(losses, significance):
-    """CVaR by its definition for a sample: the mean of the worst share, the last one in part."""
+    """Return the CVaR by its definition: the mean of the worst share, the last one in part."""
     share, count = 1.0 - significance, len(losses)
     weights = np.clip(share * count - np.arange(count), 0.0, 1.0)
     return float(np.sort(losses)[::-1] @ weights / (share * count))

@@ -35,7 +35,7 @@ WORLD = World((0.0, 0.0), (8.0, 0.0), [(4.0, 1.0, 0.4)], bounds=((-1.0, -2.0), (
 
 
 def drive_along(places, paths, rest=NOTHING, statuses=()):
-    """A scan a second, at the first of the places; ten of them a second."""
+    """Make a scan a second, at the first of the places; ten of them a second."""
     steps = tuple(
         Step(k * SECOND, Pose(*places[10 * k], 0.0, 0.0), NOTHING, NOTHING, path, rest, 0.002)
         for k, path in enumerate(paths)

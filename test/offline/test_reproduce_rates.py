@@ -30,7 +30,7 @@ def found(problem):
 
 
 def measured(program, problem):
-    """Sums of two seeds at each length, without processes."""
+    """Return the sums of two seeds at each length, without processes."""
     return np.array(
         [[sums_of(program, problem, n, seed) for seed in range(2)] for n in LENGTHS], dtype=float
     )
@@ -70,7 +70,7 @@ def test_sums_are_those_of_every_sample(problem, found):
 
 
 def runs_of(values):
-    """Runs of one seed whose sub-optimality is given."""
+    """Make runs of one seed whose sub-optimality is given."""
     runs = np.zeros((len(values), 1, len(Sums._fields)))
     runs[:, 0, Sums._fields.index('suboptimality')] = values
     return runs

@@ -74,7 +74,7 @@ def logs(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def config(logs):
-    """Settings that learn something within 150 scans, under a bound that some of them hold."""
+    """Return settings that learn within 150 scans, under a bound that some of them hold."""
     path = logs.parent / f'{logs.name}.yaml'
     path.write_text(
         '/**:\n  ros__parameters:\n'
@@ -99,7 +99,7 @@ def arguments(logs, config, grid, output, *more):
 
 @pytest.fixture(scope='module')
 def swept(logs, config, grid, tmp_path_factory):
-    """The folder of a sweep in this process."""
+    """Sweep in this process; return the folder."""
     output = tmp_path_factory.mktemp('swept')
     assert main(arguments(logs, config, grid, output, '--jobs', 1)) == 0
     return output
@@ -413,7 +413,7 @@ def test_the_files_of_a_recording_are_its_own(logs, tmp_path):
 
 @pytest.fixture
 def with_broken(logs, tmp_path):
-    """The recordings, and one without scans."""
+    """Return the recordings, and one without scans."""
     folder = shutil.copytree(logs, tmp_path / 'logs')
     (folder / 'broken.log').write_text('ODOM'.ljust(len(drive(3))))
     return folder

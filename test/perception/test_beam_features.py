@@ -154,7 +154,7 @@ beam_values = st.one_of(
 
 @st.composite
 def beam_problems(draw):
-    """Scans whose beams lie in the middle between hundredths of the grid's spacing."""
+    """Draw scans whose beams lie in the middle between hundredths of the grid's spacing."""
     count = draw(st.integers(2, 12))
     span = draw(st.sampled_from([TURN, math.pi, 1.0]))
     begin = draw(st.floats(-math.pi, math.pi))

@@ -38,32 +38,32 @@ def around(scan, sectors=4, far=FAR):
 @pytest.mark.parametrize(
     ('change', 'reason'),
     [
-        (dict(ranges=[]), 'empty scan'),
-        (dict(angle_min=NAN), 'non-finite angle_min'),
-        (dict(angle_min=INF), 'non-finite angle_min'),
-        (dict(angle_increment=0.0), 'bad angle_increment'),
-        (dict(angle_increment=NAN), 'bad angle_increment'),
-        (dict(angle_increment=-INF), 'bad angle_increment'),
-        (dict(angle_increment=0.1, angle_min=1.0, angle_max=-1.0), WRONG_SIGN),
-        (dict(angle_increment=-0.1, angle_max=1.0), WRONG_SIGN),
-        (dict(angle_increment=1e-3, angle_min=0.0, angle_max=-1e-6), WRONG_SIGN),
-        (dict(angle_increment=1.0, ranges=[1.0] * 9), 'beams over more than a turn'),
-        (dict(angle_increment=-1.0, ranges=[1.0] * 9), 'beams over more than a turn'),
-        (dict(angle_increment=1e300), 'beams over more than a turn'),
-        (dict(angle_increment=-1e308), 'beams over more than a turn'),
-        (dict(ranges=[3.0]), 'only one beam'),
-        (dict(ranges=[3.0], angle_increment=0.0), 'only one beam'),
-        (dict(ranges=[0.0] * 3, angle_min=0.0, angle_increment=0.0), 'bad angle_increment'),
-        (dict(range_max=0.0), 'range_max not above range_min'),
-        (dict(range_max=0.05), 'range_max not above range_min'),
-        (dict(range_max=0.0, range_min=0.0), 'range_max not above range_min'),
-        (dict(range_max=-1.0, range_min=-2.0), 'range_max not above range_min'),
-        (dict(range_max=0.1), 'range_max not above range_min'),
-        (dict(range_max=NAN), 'range_max not above range_min'),
-        (dict(range_min=NAN), 'range_max not above range_min'),
-        (dict(ranges=[NAN, NAN, -INF]), 'no valid beam'),
-        (dict(ranges=[0.0, -1.0, 31.0]), 'no valid beam'),
-        (dict(ranges=[0.0, 0.0, 0.0]), 'no valid beam'),
+        ({'ranges': []}, 'empty scan'),
+        ({'angle_min': NAN}, 'non-finite angle_min'),
+        ({'angle_min': INF}, 'non-finite angle_min'),
+        ({'angle_increment': 0.0}, 'bad angle_increment'),
+        ({'angle_increment': NAN}, 'bad angle_increment'),
+        ({'angle_increment': -INF}, 'bad angle_increment'),
+        ({'angle_increment': 0.1, 'angle_min': 1.0, 'angle_max': -1.0}, WRONG_SIGN),
+        ({'angle_increment': -0.1, 'angle_max': 1.0}, WRONG_SIGN),
+        ({'angle_increment': 1e-3, 'angle_min': 0.0, 'angle_max': -1e-6}, WRONG_SIGN),
+        ({'angle_increment': 1.0, 'ranges': [1.0] * 9}, 'beams over more than a turn'),
+        ({'angle_increment': -1.0, 'ranges': [1.0] * 9}, 'beams over more than a turn'),
+        ({'angle_increment': 1e300}, 'beams over more than a turn'),
+        ({'angle_increment': -1e308}, 'beams over more than a turn'),
+        ({'ranges': [3.0]}, 'only one beam'),
+        ({'ranges': [3.0], 'angle_increment': 0.0}, 'only one beam'),
+        ({'ranges': [0.0] * 3, 'angle_min': 0.0, 'angle_increment': 0.0}, 'bad angle_increment'),
+        ({'range_max': 0.0}, 'range_max not above range_min'),
+        ({'range_max': 0.05}, 'range_max not above range_min'),
+        ({'range_max': 0.0, 'range_min': 0.0}, 'range_max not above range_min'),
+        ({'range_max': -1.0, 'range_min': -2.0}, 'range_max not above range_min'),
+        ({'range_max': 0.1}, 'range_max not above range_min'),
+        ({'range_max': NAN}, 'range_max not above range_min'),
+        ({'range_min': NAN}, 'range_max not above range_min'),
+        ({'ranges': [NAN, NAN, -INF]}, 'no valid beam'),
+        ({'ranges': [0.0, -1.0, 31.0]}, 'no valid beam'),
+        ({'ranges': [0.0, 0.0, 0.0]}, 'no valid beam'),
     ],
 )
 @pytest.mark.parametrize('features', [sector_ranges, beam_ranges])
@@ -266,7 +266,7 @@ beam_values = st.one_of(
 
 @st.composite
 def sector_problems(draw):
-    """Scans whose beams lie in the middle between hundredths of a sector, with the sectors."""
+    """Draw scans whose beams lie in the middle between hundredths of a sector; and sectors."""
     sectors = draw(st.integers(1, 12))
     span = draw(st.sampled_from([2 * math.pi, math.pi, 1.0]))
     begin = draw(st.floats(-math.pi, math.pi))

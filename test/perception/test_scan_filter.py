@@ -643,7 +643,7 @@ def test_warming_up_leaves_no_trace(kind, features):
 
 
 @pytest.mark.parametrize('features', ['sectors', 'beams'])
-@pytest.mark.parametrize('mounting', [dict(yaw=3.0), dict(upside_down=True), dict(x=900.0)])
+@pytest.mark.parametrize('mounting', [{'yaw': 3.0}, {'upside_down': True}, {'x': 900.0}])
 def test_warming_up_works_with_any_bearings_and_mounting(features, mounting):
     mounted = {f'mounting.{name}': value for name, value in mounting.items()}
     ahead = {'features.bearing_min': 0.5, 'features.bearing_max': 1.5, 'features.far': 1e-3}

@@ -24,19 +24,19 @@ def target(**settings):
 
 # settings, components, quantity in SI units, the same in scales
 KINDS = [
-    (dict(type='axis', axis='x'), ('x',), [4.0], [1.5]),
-    (dict(type='axis', axis='y'), ('y',), [-2.0], [-1.5]),
-    (dict(type='axis', axis='z'), ('z',), [1.5], [0.25]),
+    ({'type': 'axis', 'axis': 'x'}, ('x',), [4.0], [1.5]),
+    ({'type': 'axis', 'axis': 'y'}, ('y',), [-2.0], [-1.5]),
+    ({'type': 'axis', 'axis': 'z'}, ('z',), [1.5], [0.25]),
     (
-        dict(type='axis', axis='yaw'), ('cos_yaw', 'sin_yaw'),
+        {'type': 'axis', 'axis': 'yaw'}, ('cos_yaw', 'sin_yaw'),
         [math.sqrt(0.75), 0.5], [math.sqrt(3.0), 1.0],
     ),
     (
-        dict(type='motion'), ('forward', 'left', 'yaw'),
+        {'type': 'motion'}, ('forward', 'left', 'yaw'),
         [1.0, 0.0, -math.pi / 3], [0.0, 0.0, -2 * math.pi / 3],
     ),
     (
-        dict(type='pose'), ('x', 'y', 'cos_yaw', 'sin_yaw'),
+        {'type': 'pose'}, ('x', 'y', 'cos_yaw', 'sin_yaw'),
         [4.0, -2.0, math.sqrt(0.75), 0.5], [1.5, -1.0, math.sqrt(3.0), 1.0],
     ),
 ]  # fmt: skip
@@ -110,7 +110,7 @@ def test_before_anything_is_seen_learned_and_fixed_scaling_are_the_same():
         assert fixed.normalised(quantities).tolist() == learned.normalised(quantities).tolist()
 
 
-@pytest.mark.parametrize('kind', [dict(type='pose'), dict(type='axis', axis='yaw')])
+@pytest.mark.parametrize('kind', [{'type': 'pose'}, {'type': 'axis', 'axis': 'yaw'}])
 def test_heading_does_not_jump_where_the_angle_does(kind):
     chosen = target(**kind)
     before, after = (

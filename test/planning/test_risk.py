@@ -179,7 +179,7 @@ def test_sampling_is_brute_force_for_the_same_draws(name, with_pose):
     deviation, contact = rng.uniform(0.02, 0.1, n), rng.uniform(0.25, 0.35, n)
     time, length = rng.random(40), rng.random(40)
     root = rng.normal(size=(3, 3)) * 0.03
-    pose = dict(covariance=root @ root.T, pivot=np.array([0.5, 0.2])) if with_pose else {}
+    pose = {'covariance': root @ root.T, 'pivot': np.array([0.5, 0.2])} if with_pose else {}
     risk = risk_of(
         positions, points, contact, deviation, draws, 5, time, length, law=LAWS[name], **pose
     )
@@ -206,7 +206,7 @@ def test_draws_that_matter_alone_are_distributed_as_all_of_them():
     points = rng.uniform([-1, -1], [3, 1], (60, 2))
     points = points[abs(points[:, 1]) > 0.38]
     root = rng.normal(size=(3, 3)) * 0.02
-    pose = dict(covariance=root @ root.T, pivot=np.array([-0.5, 0.2]))
+    pose = {'covariance': root @ root.T, 'pivot': np.array([-0.5, 0.2])}
     for more in ({}, pose):
         few = risk_of(positions, points, 0.3, 0.05, **more)
         every = risk_of(positions, points, 0.3, 0.05, seed=7, law=LAWS['gaussian'], **more)
@@ -236,7 +236,7 @@ def test_an_error_of_the_heading_counts_by_the_distance_from_the_pivot(law):
 
 
 def test_the_pose_moves_all_points_together():
-    pose = dict(covariance=np.diag([0.1, 0.1, 0.0]) ** 2, pivot=np.zeros(2))
+    pose = {'covariance': np.diag([0.1, 0.1, 0.0]) ** 2, 'pivot': np.zeros(2)}
     one = risk_of([[0.0, 0.0]], [[0.4, 0.0]], 0.3, 0.0, **pose)
     two = risk_of([[0.0, 0.0]], [[0.4, 0.0]] * 2, 0.3, 0.0, **pose)
     assert one.per_path_estimate == two.per_path_estimate > 0.05
@@ -286,14 +286,14 @@ def test_the_same_seed_gives_the_same_risk():
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        (dict(draws=-1), 'draws'),
-        (dict(time=[-1.0]), 'weights'),
-        (dict(time=[math.nan]), 'weights'),
-        (dict(length=[math.inf]), 'weights'),
-        (dict(length=[1.0, 1.0]), 'weights'),
-        (dict(positions=np.empty((0, 2))), 'positions'),
-        (dict(points=[[0.0, 0.0, 0.0]]), 'points'),
-        (dict(covariance=np.eye(3)), 'pivot'),
+        ({'draws': -1}, 'draws'),
+        ({'time': [-1.0]}, 'weights'),
+        ({'time': [math.nan]}, 'weights'),
+        ({'length': [math.inf]}, 'weights'),
+        ({'length': [1.0, 1.0]}, 'weights'),
+        ({'positions': np.empty((0, 2))}, 'positions'),
+        ({'points': [[0.0, 0.0, 0.0]]}, 'points'),
+        ({'covariance': np.eye(3)}, 'pivot'),
     ],
 )
 def test_what_does_not_fit_is_refused(change, message):

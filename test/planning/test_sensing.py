@@ -181,16 +181,16 @@ def test_a_matrix_that_is_no_covariance_does_not_make_points_surer_than_their_ra
 @pytest.mark.parametrize(
     ('change', 'reason'),
     [
-        (dict(ranges=[]), 'empty scan'),
-        (dict(step=0.0), 'bad angle_increment'),
-        (dict(limits=(1.0, 0.5)), 'range_max not above range_min'),
-        (dict(limits=(0.1, INF)), 'range_max is infinite'),
-        (dict(pose=Pose(NAN, 0.0, 0.0, 0.0)), 'non-finite pose'),
-        (dict(pose=Pose(0.0, INF, 0.0, 0.0)), 'non-finite pose'),
-        (dict(pose=Pose(0.0, 0.0, 0.0, NAN)), 'non-finite pose'),
-        (dict(covariance=np.zeros((6, 6))), 'bad pose covariance'),
-        (dict(covariance=np.diag([1.0, 1.0, NAN])), 'bad pose covariance'),
-        (dict(covariance=np.diag([1.0, -1.0, 1.0])), 'bad pose covariance'),
+        ({'ranges': []}, 'empty scan'),
+        ({'step': 0.0}, 'bad angle_increment'),
+        ({'limits': (1.0, 0.5)}, 'range_max not above range_min'),
+        ({'limits': (0.1, INF)}, 'range_max is infinite'),
+        ({'pose': Pose(NAN, 0.0, 0.0, 0.0)}, 'non-finite pose'),
+        ({'pose': Pose(0.0, INF, 0.0, 0.0)}, 'non-finite pose'),
+        ({'pose': Pose(0.0, 0.0, 0.0, NAN)}, 'non-finite pose'),
+        ({'covariance': np.zeros((6, 6))}, 'bad pose covariance'),
+        ({'covariance': np.diag([1.0, 1.0, NAN])}, 'bad pose covariance'),
+        ({'covariance': np.diag([1.0, -1.0, 1.0])}, 'bad pose covariance'),
     ],
 )
 def test_what_cannot_be_used_says_why(change, reason):

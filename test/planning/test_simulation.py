@@ -131,12 +131,12 @@ def test_movers_are_seen_where_they_are():
 @pytest.mark.parametrize(
     ('given', 'message'),
     [
-        (dict(beams=1), 'beams must be at least 2'),
-        (dict(range_max=0.01), 'range_max must be finite and exceed range_min'),
-        (dict(range_max=math.inf), 'range_max must be finite'),
-        (dict(deviation=-1.0), 'deviation must not be negative'),
-        (dict(dropouts=1.5), 'dropouts be a share'),
-        (dict(field_of_view=7.0), 'field_of_view must be at most a full turn'),
+        ({'beams': 1}, 'beams must be at least 2'),
+        ({'range_max': 0.01}, 'range_max must be finite and exceed range_min'),
+        ({'range_max': math.inf}, 'range_max must be finite'),
+        ({'deviation': -1.0}, 'deviation must not be negative'),
+        ({'dropouts': 1.5}, 'dropouts be a share'),
+        ({'field_of_view': 7.0}, 'field_of_view must be at most a full turn'),
     ],
 )
 def test_a_sensor_that_there_is_none_of_is_refused(given, message):
@@ -146,7 +146,7 @@ def test_a_sensor_that_there_is_none_of_is_refused(given, message):
 
 @pytest.mark.parametrize(
     'given',
-    [dict(speed=0.0), dict(speed=math.inf), dict(turn_rate=0.0), dict(reach=-1.0)],
+    [{'speed': 0.0}, {'speed': math.inf}, {'turn_rate': 0.0}, {'reach': -1.0}],
     ids=str,
 )
 def test_a_robot_that_cannot_move_is_refused(given):

@@ -246,11 +246,11 @@ def test_the_disc_sticks_out_of_the_bounds_by_what_lies_beyond():
 @pytest.mark.parametrize(
     ('given', 'message'),
     [
-        (dict(start=(0, math.nan)), 'start must be two finite numbers'),
-        (dict(goal=(0, 0, 0)), 'goal must be two finite numbers'),
-        (dict(circles=[(0, 0, -1)]), 'circles must be finite, of positive radius'),
-        (dict(circles=[(0, math.inf, 1)]), 'circles must be finite'),
-        (dict(bounds=((0, 0), (1, 0))), 'bounds must be a lower and an upper corner'),
+        ({'start': (0, math.nan)}, 'start must be two finite numbers'),
+        ({'goal': (0, 0, 0)}, 'goal must be two finite numbers'),
+        ({'circles': [(0, 0, -1)]}, 'circles must be finite, of positive radius'),
+        ({'circles': [(0, math.inf, 1)]}, 'circles must be finite'),
+        ({'bounds': ((0, 0), (1, 0))}, 'bounds must be a lower and an upper corner'),
     ],
 )
 def test_what_is_no_world_is_refused(given, message):

@@ -85,7 +85,7 @@ class KernelFeatures:
 
     @property
     def count(self) -> int:
-        """Number of features, r."""
+        """Return the number of features, r."""
         return len(self.landmarks)
 
     def __call__(self, X: Array) -> Array:

@@ -148,12 +148,12 @@ class SubquantileLearner(OnlineLearner):
 
     @property
     def dual_cap_binds_(self) -> bool:
-        """False: there is no constraint."""
+        """Return False: there is no constraint."""
         return False
 
     @property
     def rejected_(self) -> int:
-        """Samples that were not learned when they came."""
+        """Count the samples that were not learned when they came."""
         return int(self._figure(layout.REJECTED))
 
     @property
@@ -163,7 +163,7 @@ class SubquantileLearner(OnlineLearner):
 
     @property
     def threshold_(self) -> float:
-        """The loss beyond which the newest sample was taken to be corrupted."""
+        """Return the loss beyond which the newest sample was taken to be corrupted."""
         return self._figure(layout.LOSS_LIMIT, np.inf)
 
     @property
@@ -212,7 +212,7 @@ class SubquantileLearner(OnlineLearner):
 
     @property
     def _arrays(self) -> tuple[Array, ...]:
-        """What the compiled code takes first."""
+        """Return what the compiled code takes first."""
         return self._state, self._table, self._factors, self._ring, self._coordinates
 
     def _count(self) -> int:

@@ -65,12 +65,12 @@ class Setting(NamedTuple):
 
     @property
     def samples(self) -> int:
-        """Samples of all epochs."""
+        """Count the samples of all epochs."""
         return self.epochs * len(lidar_split().train)
 
     @property
     def checkpoints(self) -> npt.NDArray[np.int64]:
-        """Samples after which the function is looked at: evenly in the logarithm, and epochs."""
+        """Say when the function is looked at, in samples: evenly in the logarithm, and epochs."""
         even = np.geomspace(1, self.samples, CHECKPOINTS).round()
         ends = len(lidar_split().train) * np.arange(1, self.epochs + 1)
         return np.union1d(even, ends).astype(np.int64)

@@ -81,7 +81,7 @@ class Fit(NamedTuple):
 
     @property
     def cvar(self) -> float:
-        """CVaR of the test losses."""
+        """Return the CVaR of the test losses."""
         return conditional_value_at_risk(self.losses, SIGNIFICANCE)
 
 
