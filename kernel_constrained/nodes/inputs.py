@@ -74,6 +74,17 @@ class Input:
             ) from error
 
     @property
+    def name(self) -> str:
+        """Topic as it is after namespace and remappings."""
+        return str(self._subscription.topic_name)
+
+    @property
+    def type_name(self) -> str:
+        """Type of its messages, such as ``sensor_msgs/msg/LaserScan``."""
+        kind = self._subscription.msg_type
+        return f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
+
+    @property
     def silent_for(self) -> float:
         """Seconds since the newest message."""
         return time.monotonic() - self.last
@@ -89,12 +100,10 @@ class Input:
 
     def why_silent(self) -> str:
         """Say why no message comes, as far as can be seen from here."""
-        name = self._subscription.topic_name
+        name, wanted = self.name, self.type_name
         if self.incompatible:
             return self.incompatible
         publishers = self.node.get_publishers_info_by_topic(name)
-        kind = self._subscription.msg_type
-        wanted = f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
         if not publishers:
             return f'nobody publishes {name} ({wanted})'
         others = sorted({p.topic_type for p in publishers} - {wanted})
@@ -108,7 +117,7 @@ class Input:
 
     def _on_incompatible_qos(self, event: Any) -> None:
         policy = qos_policy_name_from_kind(event.last_policy_kind)
-        name = self._subscription.topic_name
+        name = self.name
         self.incompatible = (
             f'a publisher of {name} offers an incompatible QoS ({policy}); set '
             f'qos_overrides.{name}.subscription.{policy.lower()} to what it offers'

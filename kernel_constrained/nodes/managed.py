@@ -189,6 +189,8 @@ class ManagedNode(LifecycleNode):
         self._processed = self.create_publisher(Header, '~/processed', ANSWERS)
         self._outputs.append(self._processed)
         self.refusal = ''
+        heard = ', '.join(f'{one.name} ({one.type_name})' for one in self.inputs.values())
+        self.get_logger().info(f'ready: listens to {heard}')
         return super().on_activate(state)
 
     def _refuse(self, transition: str, error: Exception) -> str:

@@ -159,6 +159,10 @@ def test_in_a_namespace_with_other_topics_no_estimate_is_lost(probe, start):
         assert len(robot.estimates) == 100
         assert watch.values['samples learned'] == '100'
         assert watch.status.name == 'robot/filter_node: status'
+    assert (
+        'ready: listens to /robot/front/scan (sensor_msgs/msg/LaserScan), '
+        '/tracker/pose (geometry_msgs/msg/PoseStamped)'
+    ) in process.text
 
 
 @pytest.mark.parametrize('target', ['pose', 'motion'])
