@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """scikit-learn's conventions, as a person meets them: refusals, names, scores, tags."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from kernel_constrained.core import Gaussian, SubquantileClassifier, SubquantileRegressor
+from kernel_constrained.core.subquantile.estimator import NotFittedError
 
 BOTH = pytest.mark.parametrize('cls', [SubquantileRegressor, SubquantileClassifier])
 
@@ -65,8 +68,29 @@ def test_samples_that_cannot_be_learned_from_are_named(cls, change, error, messa
 
 def test_a_label_that_is_no_class_is_named():
     x, y = samples()
-    with pytest.raises(ValueError, match=r'continuous.*\(got 1\.25\)'):
-        SubquantileClassifier().fit(x, np.where(y == 1.0, 1.25, 0.0))
+    y[[4, 9]] = 0.75, 2.25
+    with pytest.raises(ValueError, match=r'continuous.*\(got 0\.75\)'):
+        SubquantileClassifier().fit(x, y)
+
+
+def test_the_first_number_that_is_not_finite_is_named():
+    x, y = samples()
+    x[[7, 9], [1, 0]] = np.nan
+    with pytest.raises(ValueError, match=r'X .*: 2 of 60 numbers, .* index \(7, 1\)$'):
+        SubquantileRegressor().fit(x, y)
+    y[[3, 8, 9]] = np.inf
+    with pytest.raises(ValueError, match=r'y .*: 3 of 30 numbers, .* index 3$'):
+        SubquantileRegressor().fit(samples()[0], y)
+
+
+@BOTH
+def test_errors_are_those_of_scikit_learn_where_it_is_in_use(cls, monkeypatch):
+    theirs = pytest.importorskip('sklearn.exceptions', reason='scikit-learn is not installed')
+    with pytest.raises(theirs.NotFittedError, match='not fitted'):
+        cls().predict(samples()[0])
+    monkeypatch.delitem(sys.modules, 'sklearn.exceptions')
+    with pytest.raises(NotFittedError, match='not fitted'):
+        cls().predict(samples()[0])
 
 
 @BOTH

@@ -84,6 +84,23 @@ def somewhere_else(f, y, seed):
     return [*others, y] if len(y) == len(f) else others
 
 
+@pytest.mark.parametrize('distance', [0.1, 0.6, 0.9, 40.0])
+@pytest.mark.parametrize('name', REGRESSION)
+def test_the_longest_explicit_step_of_a_regression_ends_at_the_target(name, distance):
+    y = np.array([1.0, -2.0])
+    f = y + distance * np.array([0.6, -0.8])
+    out, longest = derivative(name, f, y)
+    assert f - longest * out == pytest.approx(y)
+
+
+def test_the_first_target_that_is_no_label_is_named():
+    targets = np.array([1.0, -1.0, 3.0, 0.5])[:, None]
+    assert LOSSES['hinge'].not_labels('hinge', targets, 2).endswith('are -1 and 1 (got 3)')
+    targets = np.array([0.0, 2.5, 7.0])[:, None]
+    assert LOSSES['softmax'].not_labels('softmax', targets, 3).endswith('are 0 to 2 (got 2.5)')
+    assert LOSSES['softmax'].not_labels('softmax', np.array([[0.0], [2.0]]), 3) == ''
+
+
 @pytest.mark.parametrize(
     ('name', 'f', 'y', 'expected'),
     [

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from naive import NaiveLearner, NaiveRecursive
 
+from kernel_constrained.configuration import ConfigurationError
 from kernel_constrained.core import CVaR, Expectation, Gaussian, Polynomial, PrimalDualLearner
 from kernel_constrained.core.samples import capacity_and_stride
-from kernel_constrained.core.subquantile import SubquantileLearner
+from kernel_constrained.core.subquantile import SubquantileLearner, window_layout
+from kernel_constrained.core.subquantile.window_steps import local_scale
 from kernel_constrained.core.trajectory_steps import nearest_time
 
 
@@ -128,6 +130,19 @@ def test_the_compression_budget_is_in_units_of_the_loss(loss):
     assert largest > 0.3 * budget
 
 
+@pytest.mark.parametrize('loss', ['absolute', 'hinge', 'softmax'])
+def test_the_threshold_of_the_huber_loss_is_of_that_loss_alone(loss):
+    x, y = samples(40, 1)
+    y = {'absolute': y[:, 0], 'hinge': np.sign(y[:, 0]), 'softmax': (y[:, 0] > 0.0) * 1.0}[loss]
+    values = [
+        PrimalDualLearner(Gaussian(0.5), loss=loss, huber_threshold=threshold, parsimony=0.4)
+        .partial_fit(x, y)
+        .decision_function(x)
+        for threshold in (0.1, 10.0)
+    ]
+    assert np.array_equal(*values)
+
+
 def distance(first, second):
     """RKHS distance of all functions of two learners, iterates and averages alike."""
     parts = [learner.to_parts()[1] for learner in (first, second)]
@@ -185,6 +200,14 @@ def test_without_a_constraint_there_is_no_dual_variable():
     assert learner.prequential(x, y).dual_variable.tolist() == [0.0] * 5
     assert learner.dual_variable_ == 0.0
     assert math.isnan(learner.violation_)
+
+
+def test_recursive_steps_look_back_two_samples_at_least():
+    assert PrimalDualLearner(step='recursive', averaging_window=2.0)._recursive
+    assert PrimalDualLearner(averaging_window=2.0)._recursive
+    assert not PrimalDualLearner(averaging_window=1.9)._recursive
+    with pytest.raises(ConfigurationError, match=r'averaging_window at least 2 .*1\.9'):
+        PrimalDualLearner(step='recursive', averaging_window=1.9)
 
 
 def test_parameters_that_may_change_do_and_others_are_refused():
@@ -381,6 +404,77 @@ def test_the_function_of_the_window_is_that_of_its_weights_and_said_to_be_known_
             learner.partial_fit(wrong, y)
     with pytest.raises(ValueError, match='y must have 2 columns'):
         learner.partial_fit(x, y[:, :1])
+
+
+def test_a_new_sample_is_judged_by_how_much_is_known_of_its_place():
+    """``loss / (1 + v / r)``: in units of that of noise, ``v / r`` is what is not known of f."""
+    learner = window_learner(novelty=0.99, regularization=0.1, corruption=0.0)
+    learner.partial_fit(np.zeros((5, 1)), np.full(5, 2.0))
+    x, ridge = np.array([[0.7]]), 0.5 * 0.1 * 50
+    learner.partial_fit(x, [0.3])
+    assert learner.model_order_ == 1
+    near = learner.kernel(x, np.zeros((1, 1)))[0, 0]
+    variance = near**2 / (5 + ridge) + (1.0 - near**2) / ridge
+    score = learner._ring[learner._ring_row(window_layout.SCORE), 5]
+    assert learner.loss_ / score == pytest.approx(1.0 + variance)
+
+
+def test_the_local_scale_is_the_mean_of_those_near_and_one_where_there_are_none():
+    k = np.array([0.6, 0.8, *np.zeros(14)])
+    scales = np.array([1.0, 3.0, *np.zeros(14)])
+    assert local_scale(scales, k, 2) == pytest.approx(0.36 * 1.0 + 0.64 * 3.0)
+    assert local_scale(np.full(16, 1.7), 0.1 * k, 2) == pytest.approx(1.7)
+    assert local_scale(scales, np.zeros(16), 2) == 1.0
+
+
+def noisy_at_one_place():
+    """Return a learner of noise with outliers at 0, and a sample's deviation where it is kept."""
+    y = np.random.default_rng(0).standard_normal(45)
+    y[::9] += 20.0
+    learner = window_learner(max_model_order=1).partial_fit(np.zeros((45, 1)), y)
+    return learner, math.sqrt(learner.threshold_)
+
+
+def scale_after(learner, x, y):
+    """Learn one sample with a copy of a learner; return the local scale, and if it is kept."""
+    one = SubquantileLearner.from_parts(*learner.to_parts())
+    kept = bool(one.prequential(np.array([[x]]), [y]).kept[0])
+    return one._table[one._ring_row(window_layout.SCALES), 0], kept
+
+
+def test_a_local_scale_stays_where_half_of_what_is_kept_is_beyond_the_median():
+    """And the usual share is dropped, which counts, but less than what is kept."""
+    learner, limit = noisy_at_one_place()
+    scale, share = learner._table[learner._ring_row(window_layout.SCALES), 0], learner.corruption_
+    middle = learner.predict([[0.0]])[0]
+    moves = []
+    for deviation, keep in ((0.0, True), (0.9 * limit, True), (20.0 * limit, False)):
+        after, kept = scale_after(learner, 0.0, middle + deviation)
+        assert kept == keep
+        moves.append(after / scale - 1.0)
+    below, beyond, dropped = moves
+    assert below < 0.0 < dropped < beyond
+    assert 0.05 < share < 0.2
+    assert (1.0 - share) * 0.5 * (below + beyond) + share * dropped == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_sample_far_from_all_atoms_moves_no_local_scale():
+    learner, _ = noisy_at_one_place()
+    scale = learner._table[learner._ring_row(window_layout.SCALES), 0]
+    assert scale_after(learner, 1e3, 0.0)[0] == scale > 0.0
+
+
+def test_what_is_dropped_is_counted_where_it_is_most_of_the_window_too():
+    x = samples(140)[0]
+    y = 0.1 * np.random.default_rng(1).standard_normal(140)
+    y[100:] += 50.0
+    learner, dropped = window_learner().partial_fit(x[:100], y[:100]), []
+    for i in range(100, 140):
+        learner.partial_fit(x[i : i + 1], y[i : i + 1])
+        assert learner.dropped_share_ == pytest.approx(1.0 - learner.kept_.mean())
+        dropped.append(learner.dropped_share_)
+    assert max(dropped) > 0.5
+    assert (learner.dual_variable_, learner.dual_cap_binds_) == (0.0, False)
 
 
 # -- paths of any number of atoms ---------------------------------------------------------------

@@ -176,6 +176,16 @@ def test_the_gradient_ends_where_the_alternating_solver_does(make, radius, accel
     assert steps.decision_function(x) == pytest.approx(exact.decision_function(x), abs=5e-3)
 
 
+@pytest.mark.parametrize('ridge', [0.1, 0.5, 2.0])
+def test_plain_steps_are_short_enough_for_a_large_ridge(ridge):
+    x, y = wave(100, 8)
+    alike = {'corruption': 0.0, 'regularization': ridge}
+    steps = classifier(**alike, solver='gradient', acceleration=False, tolerance=1e-7).fit(x, y)
+    assert np.diff(steps.objective_).max() <= 1e-12
+    exact = classifier(**alike).fit(x, y)
+    assert steps.decision_function(x) == pytest.approx(exact.decision_function(x), abs=1e-5)
+
+
 def test_momentum_needs_fewer_steps():
     x, y = wave(200, 8)
     alike = {'solver': 'gradient', 'start': 'zero', 'corruption': 0.1, 'max_iterations': 5000}

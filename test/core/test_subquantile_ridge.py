@@ -74,6 +74,15 @@ def test_features_leave_at_most_the_tolerated_share_of_the_trace():
     assert z.shape[1] > 10
 
 
+@pytest.mark.parametrize('tolerance', [1e-1, 1e-2, 1e-4])
+def test_features_are_no_more_than_the_tolerated_share_needs(tolerance):
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    made = KernelFeatures.of(Gaussian(1.0), x, 300, tolerance, np.random.default_rng(0))
+    one_less = KernelFeatures.of(Gaussian(1.0), x, made.count - 1, 0.0, np.random.default_rng(0))
+    assert np.array_equal(one_less.landmarks, made.landmarks[:-1])
+    assert 1.0 - np.sum(one_less(x) ** 2) / len(x) > tolerance
+
+
 def test_features_are_at_most_as_many_as_asked_for_and_the_same_for_a_seed():
     x = np.random.default_rng(0).standard_normal((300, 5))
     first, second = (

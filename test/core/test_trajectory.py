@@ -305,6 +305,21 @@ def test_energies_are_integrals_of_squared_derivatives():
         )
 
 
+@pytest.mark.parametrize('bandwidth', BANDWIDTHS)
+def test_the_dictionary_is_spread_evenly_between_the_ends(bandwidth):
+    basis = basis_of(bandwidth)
+    assert np.diff(basis.atoms[:-2]) == pytest.approx(1.0 / (basis.count + 1))
+    assert basis.dictionary == pytest.approx(1.0 - basis.dictionary[::-1])
+    assert basis.dictionary[0] == pytest.approx(1.0 / (basis.count + 1))
+
+
+@pytest.mark.parametrize('bandwidth', BANDWIDTHS)
+def test_a_straight_path_is_its_chord_and_has_no_weights(bandwidth):
+    start, goal, basis = np.array([3.0, -1.0]), np.array([-5.0, 40.0]), basis_of(bandwidth)
+    path = start + np.multiply.outer(basis.times, goal - start)
+    assert np.abs(basis.fit(path)).max() < 1e-9
+
+
 def test_fit_gives_back_a_path_of_the_basis():
     basis, weights, start, goal = drawn(6, 0.2, 3, size=0.3)
     trajectory = basis.trajectory(weights, start, goal)
