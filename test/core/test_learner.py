@@ -359,6 +359,15 @@ def test_violation_is_the_cvar_of_the_newest_losses_minus_the_tolerance():
     assert fitted.violation_ == pytest.approx(np.sort(loss[-100:])[-10:].mean() - 0.03)
 
 
+def test_squared_norm_is_that_of_the_function_that_predicts():
+    x, y = stream(outputs=2)
+    fitted = learner(constraint=None).partial_fit(x, y)
+    atoms = fitted.dictionary_
+    values = fitted.predict(atoms)
+    coefficients = np.linalg.solve(fitted.kernel(atoms, atoms), values)
+    assert fitted.squared_norm_ == pytest.approx(np.sum(values * coefficients), rel=1e-6)
+
+
 def test_cvar_counts_the_edge_of_the_tail_by_its_share():
     losses = [1.0, 2.0, 3.0, 4.0]
     assert conditional_value_at_risk(losses, 0.75) == 4.0

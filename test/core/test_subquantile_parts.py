@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from kernel_constrained.core import Gaussian, SubquantileRegressor
-from kernel_constrained.core.subquantile import SubquantileLearner, window_layout
+from kernel_constrained.core.subquantile import (
+    regression,
+    starts,
+    SubquantileLearner,
+    window_layout,
+)
 from kernel_constrained.core.subquantile.features import KernelFeatures, median_bandwidth
 from kernel_constrained.core.subquantile.labels import (
     balanced,
@@ -234,6 +239,20 @@ def test_the_solver_is_the_one_that_was_asked_for():
         for solver in ('alternating', 'gradient')
     }
     assert steps['alternating'] < 20 < steps['gradient']
+
+
+@pytest.mark.parametrize(('stated', 'corruption'), [(True, 0.3), (False, None)])
+def test_a_share_that_is_stated_is_believed_in_the_search(stated, corruption, monkeypatch):
+    told = []
+
+    def search(*arguments):
+        told.append(arguments[-1])
+        return starts.search(*arguments)
+
+    monkeypatch.setattr(regression, 'search', search)
+    x = np.random.default_rng(0).standard_normal((60, 1))
+    SubquantileRegressor(Gaussian(1.0), corruption=corruption).fit(x, np.sin(x[:, 0]))
+    assert told == [stated]
 
 
 @pytest.mark.parametrize('start', ['search', 'path', 'huber', 'zero'])

@@ -213,6 +213,17 @@ def test_gradient_reaches_what_alternation_reaches_from_the_same_start(accelerat
     assert np.array_equal(found.kept, exact.kept)
 
 
+def test_a_gradient_step_is_as_long_as_the_largest_curvature_allows():
+    made = made_problem()
+    problem = SubsetRidge(3.0 * made.features[:, :-1], made.targets)
+    z, y = problem.features, problem.targets
+    kept = np.argsort(y**2)[:45]
+    gradient = -2.0 / 45 * z[kept].T @ y[kept]
+    curvature = 2.0 * (np.linalg.eigvalsh(z.T @ z)[-1] / 45 + RIDGE)
+    found = descend(problem, np.zeros(8), 45, RIDGE, 1, 0.0, accelerated=False)
+    assert found.coefficients == pytest.approx(-gradient / curvature, rel=0.05)
+
+
 def test_plain_gradient_never_raises_the_objective():
     found = descend(made_problem(), np.zeros(8), 45, RIDGE, 300, 0.0, accelerated=False)
     assert np.all(np.diff(found.objective) <= 1e-12)

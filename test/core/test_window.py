@@ -72,6 +72,15 @@ def test_without_corruption_allowed_it_keeps_every_sample():
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_there_is_room_for_many_atoms():
+    x, y, _, _ = samples(300)
+    settings = dict(kernel=Gaussian(0.1), corruption=0.0, window=300, regularization=1e-4)
+    fitted = learner(**settings).partial_fit(x, y).partial_fit(x, y)
+    assert fitted.model_order_ > 128
+    expected, found = ridge(fitted, x, y)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_a_dictionary_at_its_cap_goes_on_with_the_atoms_that_are_worth_most():
     x, y, truth, bad = samples(3000, 0.2)
     moved = x + np.array([4.0, 0.0])
