@@ -44,7 +44,7 @@ docs: $(STAMP)
 WORKERS ?= 4
 PYTEST := pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
-test: compile-planning lint compile-learning compile-tests $(KILLIAN)
+test: compile-learning compile-planning lint compile-tests $(KILLIAN)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m $(PYTEST) test
 
 # Their bytecode, which each worker would make by itself.

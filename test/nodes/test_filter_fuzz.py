@@ -89,25 +89,34 @@ def good(i):
     return ('pose', pose), ('scan', scan)
 
 
-@pytest.mark.parametrize(
-    ('target', 'features'), [('motion', 'sectors'), ('pose', 'beams'), ('axis', 'sectors')]
-)
-def test_any_message_is_used_or_dropped_and_nothing_is_poisoned(domain, target, features):
+def take(node, kind, message, stamp):
+    seconds, message.header.stamp.nanosec = divmod(stamp, 10**9)
+    message.header.stamp.sec = (seconds + 2**31) % 2**32 - 2**31  # as it overflows
+    dropped = node.dropped.total()
+    node.take(kind, message, node._use_pose if kind == 'pose' else node._use_scan)
+    assert node.received[kind] == node.used[kind] + sum(
+        count for reason, count in node.dropped.items() if reason.startswith(kind + ':')
+    )
+    assert node.dropped.total() - dropped in (0, 1)
+    assert not any('internal error' in reason for reason in node.dropped), node.dropped
+
+
+@pytest.fixture
+def nodes(domain):
+    """Make nodes of different inputs and targets, which take the same messages."""
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=domain)
-    node = make_node(context, target, features)
-    steps = itertools.count()
+    kinds = ('motion', 'sectors'), ('pose', 'beams'), ('axis', 'sectors')
+    nodes = {kind: make_node(context, *kind) for kind in kinds}
+    yield nodes
+    for node in nodes.values():
+        node.close()
+        node.destroy_node()
+    context.try_shutdown()
 
-    def take(kind, message, stamp):
-        seconds, message.header.stamp.nanosec = divmod(stamp, 10**9)
-        message.header.stamp.sec = (seconds + 2**31) % 2**32 - 2**31  # as it overflows
-        dropped = node.dropped.total()
-        node.take(kind, message, node._use_pose if kind == 'pose' else node._use_scan)
-        assert node.received[kind] == node.used[kind] + sum(
-            count for reason, count in node.dropped.items() if reason.startswith(kind + ':')
-        )
-        assert node.dropped.total() - dropped in (0, 1)
-        assert not any('internal error' in reason for reason in node.dropped), node.dropped
+
+def test_any_message_is_used_or_dropped_and_nothing_is_poisoned(nodes):
+    steps = itertools.count()
 
     @settings(
         max_examples=3400, deadline=None, database=None,
@@ -117,21 +126,17 @@ def test_any_message_is_used_or_dropped_and_nothing_is_poisoned(domain, target, 
     def among_good_ones(message, error):
         i = next(steps)
         now = 10**18 + i * STEP
-        for kind, usual in good(i):
-            take(kind, usual, now)
-        take(
-            'scan' if isinstance(message, LaserScan) else 'pose', message, now + error + STEP // 2
-        )
+        strange = 'scan' if isinstance(message, LaserScan) else 'pose'
+        for node in nodes.values():
+            for kind, usual in good(i):
+                take(node, kind, usual, now)
+            take(node, strange, message, now + error + STEP // 2)
 
-    try:
-        among_good_ones()
-        assert next(steps) >= 3400
-        assert node.filter.samples > 3000, 'what could be learned was'
-        assert finite(node.filter.to_parts())
-        assert len(node.dropped) < 60, 'reasons are few, whatever comes'
+    among_good_ones()
+    assert next(steps) >= 3400
+    for kind, node in nodes.items():
+        assert node.filter.samples > 3000, f'{kind}: what could be learned was'
+        assert finite(node.filter.to_parts()), kind
+        assert len(node.dropped) < 60, f'{kind}: reasons are few, whatever comes'
         assert node.level().message
         node._diagnostics.publish()
-    finally:
-        node.close()
-        node.destroy_node()
-        context.try_shutdown()
