@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon, Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter
 from tqdm import tqdm
 
 from kernel_constrained.offline.planner_report import Drive, Outcome, Step
@@ -126,7 +127,9 @@ def draw_over_time(
     latency.plot(when, [1e3 * step.latency for step in planned], '.', color=ROBOT, markersize=5)
     latency.set_title('From scan to path, over DDS [ms]', loc='left')
     latency.set_yscale('log')
+    latency.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     latency.yaxis.set_major_formatter('{x:g}')
+    latency.yaxis.set_minor_formatter(NullFormatter())
     latency.set(xlabel='time [s]', xlim=(0.0, times[-1]))
     for axes in stack:
         axes.grid(alpha=0.3)
