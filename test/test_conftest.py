@@ -11,7 +11,10 @@ pytest_plugins = ['pytester']
 
 @pytest.fixture(autouse=True)
 def configured(pytester):
-    pytester.makeini('[pytest]')
+    # launch's own plug-ins collect folders otherwise
+    pytester.makeini(
+        '[pytest]\naddopts = -p no:launch_testing -p no:launch_pytest -p no:launch_ros'
+    )
     pytester.makeconftest((Path(__file__).parent / 'conftest.py').read_text(encoding='utf-8'))
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a node as a process, from its first parameter to its exit code."""
 
+import atexit
 import math
 import os
 import signal
@@ -63,7 +64,8 @@ class Signals:
 
     Nothing is interrupted half-way, not even compilation: an exception raised inside it can be
     swallowed by the compiler's own callbacks. What comes within a second of the first is taken
-    for the same request.
+    for the same request, and what comes while the interpreter ends is too late to change anything:
+    without that the exit code would be that of a process that was killed.
 
     Attributes
     ----------
@@ -74,8 +76,12 @@ class Signals:
     def __init__(self) -> None:
         self.received = False
         self._first = math.inf
+        self._handle_by(self._receive)
+        atexit.register(self._handle_by, signal.SIG_IGN)
+
+    def _handle_by(self, handler: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._receive)
+            signal.signal(number, handler)
 
     def _receive(self, *_: Any) -> None:
         now = time.monotonic()

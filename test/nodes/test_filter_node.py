@@ -159,6 +159,28 @@ def test_a_later_signal_ends_it_at_once(tmp_path):
         assert process.wait(timeout=60) == 130
 
 
+# Sends itself a signal when its handlers are gone already.
+ENDS = """
+import os, signal
+from kernel_constrained.nodes.running import Signals
+
+class Late:
+    def __del__(self, send=os.kill, process=os.getpid(), number=signal.SIGTERM):
+        send(process, number)
+        print('sent', flush=True)
+
+late, signals = Late(), Signals()
+"""
+
+
+def test_a_signal_at_the_very_end_changes_nothing():
+    result = subprocess.run(
+        [sys.executable, '-c', ENDS], capture_output=True, text=True, check=False,
+        env={**os.environ, 'PYTHONPATH': str(REPOSITORY)},
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (0, 'sent\n'), result.stderr
+
+
 def test_services_save_load_reset_and_freeze(probe, start, tmp_path):
     path = tmp_path / 'model.npz'
     process = start('filter_node', LIDAR, **{'model.path': path})
