@@ -47,9 +47,9 @@ PYTEST := pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reord
 test: compile-learning compile-planning lint compile-tests $(KILLIAN)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m $(PYTEST) test
 
-# Their bytecode, which each worker would make by itself.
+# Their bytecode, which each worker would make by itself. What cannot be imported the tests say.
 compile-tests: $(STAMP)
-	$(BIN)/python -m pytest --collect-only --quiet test > /dev/null
+	-@$(BIN)/python -m pytest --collect-only --quiet test > /dev/null
 
 compile-%: $(STAMP)
 	$(BIN)/python test/compiling.py $*

@@ -59,6 +59,12 @@ def help_text(name: str, purpose: str, config_class: type) -> str:
 SAME_REQUEST = 1.0  # s
 
 
+def handle_by(handler: Any) -> None:
+    """Let SIGINT and SIGTERM come to a handler."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
+
+
 class Signals:
     """SIGINT and SIGTERM: the first is noted and acted on between callbacks, a later one at once.
 
@@ -76,12 +82,8 @@ class Signals:
     def __init__(self) -> None:
         self.received = False
         self._first = math.inf
-        self._handle_by(self._receive)
-        atexit.register(self._handle_by, signal.SIG_IGN)
-
-    def _handle_by(self, handler: Any) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, handler)
+        handle_by(self._receive)
+        atexit.register(handle_by, signal.SIG_IGN)
 
     def _receive(self, *_: Any) -> None:
         now = time.monotonic()
