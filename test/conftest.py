@@ -6,6 +6,7 @@ import itertools
 import socket
 import time
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,12 @@ else:  # an example may take longer than usual where the processor is shared
 # Domains 1 to 100 in blocks; 0 is where robots are, and above 101 ports are used by others.
 BLOCK, BLOCKS = 5, 20
 FIRST_PORT = 23_500  # one for each block: who has bound it has the block
+
+# With the range LOCALHOST shared memory would be used whatever a profile says.
+MIDDLEWARE = {
+    'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SYSTEM_DEFAULT',
+    'FASTDDS_DEFAULT_PROFILES_FILE': str(Path(__file__).with_name('dds.xml')),
+}
 
 
 def claimed_block():
@@ -54,7 +61,8 @@ def domain(domains, monkeypatch):
     """Give the test a DDS domain of its own, on this machine only; processes inherit it."""
     number = next(domains)
     monkeypatch.setenv('ROS_DOMAIN_ID', str(number))
-    monkeypatch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    for name, value in MIDDLEWARE.items():
+        monkeypatch.setenv(name, value)
     return number
 
 

@@ -3,6 +3,7 @@
 """Running a node as a process, from its first parameter to its exit code."""
 
 import atexit
+import faulthandler
 import math
 import os
 import signal
@@ -54,6 +55,8 @@ def help_text(name: str, purpose: str, config_class: type) -> str:
         lines += textwrap.wrap(text, 96, subsequent_indent='    ', break_on_hyphens=False)
     return '\n'.join(lines)
 
+
+STDERR = 2  # by number: whoever captures what Python prints has put something else in its place
 
 # A Ctrl-C may reach a node twice, by itself and passed on by launch: it is one request to end.
 SAME_REQUEST = 1.0  # s
@@ -128,11 +131,13 @@ def run(
     """Run a node until it is ``finished`` or a signal ends it; return the exit code.
 
     SIGINT and SIGTERM end it cleanly through ``node.close()``, with code 0 or the node's own
-    ``exit_code``; a wrong parameter gives one message and code 2.
+    ``exit_code``; a wrong parameter gives one message and code 2. Where it crashes, in what it is
+    built on, the log says at which line.
     """
     if {'-h', '--help'} & set(sys.argv[1:] if args is None else args):
         print(help_text(name, purpose, config_class))
         return 0
+    faulthandler.enable(STDERR)
     signals = Signals()
     node = None
     try:

@@ -98,7 +98,6 @@ class Process:
         environment = {
             **os.environ,
             'ROS_DOMAIN_ID': str(domain),
-            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
             'PYTHONPATH': os.pathsep.join(
                 [*map(str, paths), str(REPOSITORY), os.environ.get('PYTHONPATH', '')]
             ),

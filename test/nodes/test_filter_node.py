@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -179,6 +180,24 @@ def test_a_signal_at_the_very_end_changes_nothing():
         env={**os.environ, 'PYTHONPATH': str(REPOSITORY)},
     )  # fmt: skip
     assert (result.returncode, result.stdout) == (0, 'sent\n'), result.stderr
+
+
+def test_a_crash_below_python_is_in_the_log_with_its_line(probe, start):
+    process = start('filter_node', LIDAR)
+    probe.wait(lambda: 'ready: listens to' in process.text, what='a node that spins')
+    assert process.end(signal.SIGSEGV) == -signal.SIGSEGV
+    assert 'Segmentation fault' in process.text
+    assert 'in spin_once' in process.text
+
+
+def test_nodes_of_tests_share_no_memory(probe, start):
+    """What killed ones would leave there makes later ones crash as they start: ``dds.xml``."""
+    process = start('filter_node', LIDAR)
+    probe.wait(lambda: 'ready: listens to' in process.text, what='a node that spins')
+    maps = Path(f'/proc/{process.process.pid}/maps')
+    if not maps.exists():
+        pytest.skip('no /proc to see it in')
+    assert '/dev/shm/fast' not in maps.read_text()
 
 
 def test_services_save_load_reset_and_freeze(probe, start, tmp_path):
