@@ -3,6 +3,7 @@
 """For all tests: DDS domains of their own, and which of them run in one process, and when."""
 
 import itertools
+import os
 import socket
 import time
 from collections import Counter, defaultdict
@@ -22,11 +23,18 @@ else:  # an example may take longer than usual where the processor is shared
 BLOCK, BLOCKS = 5, 20
 FIRST_PORT = 23_500  # one for each block: who has bound it has the block
 
-# With the range LOCALHOST shared memory would be used whatever a profile says.
+# With the range LOCALHOST shared memory would be used whatever a profile says. The domain is for
+# nodes of tests that have not asked for one of their own.
 MIDDLEWARE = {
+    'ROS_DOMAIN_ID': '101',
     'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SYSTEM_DEFAULT',
     'FASTDDS_DEFAULT_PROFILES_FILE': str(Path(__file__).with_name('dds.xml')),
 }
+
+
+def pytest_configure():
+    """Let all processes that tests start talk to each other in the same way."""
+    os.environ.update(MIDDLEWARE)
 
 
 def claimed_block():
@@ -61,8 +69,6 @@ def domain(domains, monkeypatch):
     """Give the test a DDS domain of its own, on this machine only; processes inherit it."""
     number = next(domains)
     monkeypatch.setenv('ROS_DOMAIN_ID', str(number))
-    for name, value in MIDDLEWARE.items():
-        monkeypatch.setenv(name, value)
     return number
 
 

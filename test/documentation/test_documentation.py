@@ -223,6 +223,8 @@ def check(words, monkeypatch, run):
             pass
         case ['dask', 'scheduler'] | ['dask', 'worker', *_]:
             pass  # of distributed; test/offline/test_sweep.py starts them
+        case ['fastdds', 'shm', 'clean'] | ['export', _]:
+            pass
         case _:
             pytest.fail(f'nobody knows how to check: {" ".join(words)}')
 

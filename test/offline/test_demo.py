@@ -79,6 +79,7 @@ def test_make_demo_scans_learns_the_motion_of_killian_court(tmp_path):
     assert is_picture(tmp_path / 'scans' / 'scans.png')
 
 
+@pytest.mark.usefixtures('domain')
 def test_a_demo_that_cannot_run_says_why(tmp_path):
     command = [sys.executable, '-m', 'kernel_constrained', 'demo', 'scans', '--source', 'no.mcap']
     result = subprocess.run(

@@ -184,6 +184,7 @@ def test_the_moving_mean_is_of_the_last_values():
     assert mean[-1] == pytest.approx(values[WINDOW:].mean())
 
 
+@pytest.mark.usefixtures('domain')
 def test_the_demonstration_replays_labelled_places_and_agrees_with_the_offline_way(room, tmp_path):
     pytest.importorskip('rclpy', reason='rclpy is not installed: the demonstration was not run')
     command = [sys.executable, '-m', 'kernel_constrained', 'demo', 'places', '--source', str(room)]
