@@ -21,7 +21,7 @@ x = rng.uniform(-1, 1, (2000, 2))
 y = np.sin(3 * x[:, 0]) + 0.1 * rng.standard_normal(2000)
 learner = PrimalDualLearner(Gaussian(0.3), constraint=CVaR(0.9, 0.03), step='recursive')
 learner.partial_fit(x, y)
-state = learner.weights_.tobytes() + learner.predict(x).tobytes()
+state = learner.dictionary_.tobytes() + learner.weights_.tobytes()
 hits = sum(stream.recursive_stream.stats.cache_hits.values())
 print(hashlib.sha256(state).hexdigest(), hits)
 """
