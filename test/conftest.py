@@ -4,6 +4,7 @@
 
 import itertools
 import os
+import signal
 import socket
 import sys
 import time
@@ -38,8 +39,13 @@ MIDDLEWARE = {
 
 
 def pytest_configure():
-    """Let all processes that tests start talk to each other in the same way."""
+    """Let all processes that tests start talk to each other in the same way, and hear a Ctrl-C.
+
+    What a script runs in the background ignores it, and so does what that starts.
+    """
     os.environ.update(MIDDLEWARE)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def claimed_block():
