@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
-from kernel_constrained.core.compilation import compiled
+from kernel_constrained.core.compilation import compiled, compiled_allocating
 
 Array = npt.NDArray[np.float64]
 
@@ -99,6 +99,56 @@ def distance_to(marked: npt.NDArray[np.bool_]) -> Array:
         return np.full(marked.shape, np.inf)
     distances: Array = ndimage.distance_transform_edt(~marked)
     return distances
+
+
+def yielding(grid: DistanceGrid, position: Array, keep: float, room: float) -> DistanceGrid:
+    """Return distances in which what is nearer to a position than ``keep`` is moved away from it.
+
+    To keep ``keep`` from such a node, by these distances, is to keep from it what it is away from
+    the position, less ``room`` and what :func:`lower_bound` is off by there; all others count as
+    they are. So the position is at least ``keep + room`` away.
+
+    Parameters
+    ----------
+    grid
+        Distances to the occupied nodes.
+    position : (D,)
+        The first two are x and y, on the grid, metres.
+    keep, room
+        Metres.
+    """
+    values, origin, spacing = grid
+    x = origin[0] - position[0] + spacing * np.arange(values.shape[0])
+    y = origin[1] - position[1] + spacing * np.arange(values.shape[1])
+    reach = 3.0 * (keep + room) + 5.0 * spacing  # what is beyond does not matter to what moves
+    columns, rows = (slice(*np.searchsorted(axis, (-reach, reach))) for axis in (x, y))
+    places = np.stack(np.meshgrid(x[columns], y[rows], indexing='ij'), axis=-1)
+    window, away = values[columns, rows], np.hypot(places[..., 0], places[..., 1])
+    slack = room + 2.0 * float(away.min())
+    occupied = window <= 0.0
+    near = occupied & (away < keep + slack)
+    edge = near & ~ndimage.binary_erosion(occupied, border_value=1)
+    moves = (window < keep + slack) & (away <= 2.0 * keep + slack) & (near | ~occupied)
+    moved = nearest_moved(places[moves], places[edge], keep - np.maximum(away[edge] - slack, 0.0))
+    others = np.minimum(spacing * distance_to(occupied & ~near), reach - spacing - away)[moves]
+    highest = np.where(near[moves], np.minimum(others, keep), others)
+    changed = values.copy()
+    inner = changed[columns, rows]
+    inner[moves] = np.maximum(np.minimum(moved, highest), window[moves])
+    spare = lower_bound(changed, origin, spacing, position[0], position[1]) - keep - room
+    inner[moves] = np.maximum(np.minimum(moved - spare, highest), window[moves])
+    return DistanceGrid(changed, origin, spacing)
+
+
+@compiled_allocating
+def nearest_moved(positions, places, further):
+    """Return the least distance of positions (k, 2) to places (n, 2), plus ``further`` (n,)."""
+    least = np.full(positions.shape[0], np.inf)
+    for i in range(positions.shape[0]):
+        for j in range(places.shape[0]):
+            x, y = positions[i, 0] - places[j, 0], positions[i, 1] - places[j, 1]
+            least[i] = min(least[i], math.sqrt(x * x + y * y) + further[j])
+    return least
 
 
 @compiled

@@ -16,7 +16,7 @@ from kernel_constrained.perception.scan import Scan
 from kernel_constrained.perception.unusable import Unusable
 from kernel_constrained.planning.candidates import Candidate, CandidateMaker, GOOD
 from kernel_constrained.planning.config import circles_of, PlannerConfig, WorkspaceConfig
-from kernel_constrained.planning.grid import distance_grid, DistanceGrid
+from kernel_constrained.planning.grid import distance_grid, DistanceGrid, nearest_moved
 from kernel_constrained.planning.maps import OccupancyMap
 from kernel_constrained.planning.memory import PointMemory
 from kernel_constrained.planning.motion import Advance
@@ -256,6 +256,7 @@ class Planner:
             pose = Pose(0.0, aside if number == 4 else 0.0, 0.0, 0.0)  # at last beside its path
             plan = other.plan(number * 600_000_000, scan, pose, covariance)
             other.risk(plan)
+        nearest_moved(np.empty((0, 2)), np.empty((0, 2)), np.empty(0))  # where there is a map
 
     # -- what is there ----------------------------------------------------------------------
 
@@ -369,7 +370,10 @@ class Planner:
 
 
 def grid_of(map_: OccupancyMap, config: PlannerConfig) -> DistanceGrid:
-    """Return the distances of a map's obstacles."""
+    """Return the distances of a map's obstacles, also around it where they are to be kept."""
     blocked = map_.blocked(config.map.occupied_at, config.map.unknown)
     beyond = config.map.unknown == 'blocked'
-    return distance_grid(blocked, np.array(map_.origin[:2]), map_.resolution, beyond)
+    around = math.ceil((config.robot.radius + config.robot.margin) / map_.resolution)
+    origin = np.array(map_.origin[:2]) - around * map_.resolution
+    blocked = np.pad(blocked, around, constant_values=beyond)
+    return distance_grid(blocked, origin, map_.resolution, beyond)

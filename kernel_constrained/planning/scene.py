@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kernel_constrained.core.compilation import compiled, compiled_allocating
 from kernel_constrained.planning.config import PlannerConfig, WorkspaceConfig
-from kernel_constrained.planning.grid import DistanceGrid, lower_bound
+from kernel_constrained.planning.grid import DistanceGrid, lower_bound, yielding
 from kernel_constrained.planning.obstacles import Obstacles
 
 Array = npt.NDArray[np.float64]
@@ -96,9 +96,12 @@ class Scene:
             reach = reach.copy()
             reach[: len(self.deviation)] += spread * self.deviation
         fill_keep(reach, self._distances, wanted, keep)
+        grid = self.grid
+        if self._grid_distance < wanted + YIELD:
+            grid = yielding(grid, self.robot, wanted, YIELD)
         return Obstacles(
-            self._centres, keep, self.grid.values, self.grid.origin, self.grid.spacing,
-            max(min(wanted, self._grid_distance - YIELD), 0.0), self.box[0], self.box[1],
+            self._centres, keep, grid.values, grid.origin, grid.spacing, wanted,
+            self.box[0], self.box[1],
         )  # fmt: skip
 
     @property

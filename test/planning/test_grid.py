@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from kernel_constrained.planning.grid import distance_grid, FAR, interpolated, lower_bound
+from kernel_constrained.planning.grid import (
+    distance_grid,
+    FAR,
+    interpolated,
+    lower_bound,
+    yielding,
+)
 
 
 def cells(seed, share=0.2, shape=(7, 5)):
@@ -151,3 +157,31 @@ def test_the_gradient_leads_back_from_beyond_a_grid_that_ends_occupied():
 def test_what_is_no_grid_is_refused(occupied, origin, resolution, word):
     with pytest.raises(ValueError, match=word):
         distance_grid(occupied, origin, resolution)
+
+
+@pytest.mark.parametrize('side', [0.02, 0.05, 0.1])
+@pytest.mark.parametrize('seed', range(12))
+def test_only_what_is_near_a_position_already_yields_to_it(seed, side):
+    """It is kept clear of by hardly less than its distance, all else by as much as before."""
+    keep, room, rng = 0.36, 2e-3, np.random.default_rng(seed)
+    count, origin = round(3.0 / side), np.array([-1.5, -1.5])
+    occupied, length = np.zeros((count, count), dtype=bool), round(0.3 / side)
+    for i, j in rng.integers(0, count, (6, 2)):
+        occupied[i : i + length, j : j + length] = True
+    grid = distance_grid(occupied, origin, side)
+    position = next(
+        p for p in rng.uniform(-1.5, 1.5, (1000, 2)) if 0.22 < lower_bound(*grid, *p) < keep
+    )
+    changed = yielding(grid, position, keep, room)
+    assert lower_bound(*changed, *position) >= keep + room - 1e-12
+    points = np.array(
+        [p for p in rng.uniform(-1.5, 1.5, (400, 2)) if lower_bound(*changed, *p) > keep]
+    )
+    assert len(points) > 50
+    for low in origin + side * np.argwhere(occupied):
+        before, after = (
+            np.hypot(*(p - np.clip(p, low, low + side)).T) for p in (position[None], points)
+        )
+        assert after.min() > min(keep, before[0] - 0.75 * side - room)
+        if before[0] > keep + side + room:
+            assert after.min() > keep

@@ -66,7 +66,8 @@ def ask(of, scan=None, x=0.0, y=0.0, z=0.0, yaw=0.0, stamp=1):
 
 def map_with(occupied, resolution=0.1, origin=(-1.0, -1.0, 0.0)):
     """Return a map of 8 m x 8 m with occupied rectangles (x, y, x, y in metres)."""
-    data = np.zeros((80, 80), dtype=np.int8)
+    cells = round(8.0 / resolution)
+    data = np.zeros((cells, cells), dtype=np.int8)
     for rectangle in occupied:
         left, low, right, high = (round((edge - origin[0]) / resolution) for edge in rectangle)
         data[low:high, left:right] = 100
@@ -371,6 +372,28 @@ def test_map_is_kept_clear_of_though_no_beam_meets_it():
     line = ask(of).trajectory(np.linspace(0.0, 1.0, 2000))
     beside = np.maximum(np.abs(line - [2.5, 0.0]) - [0.5, 0.8], 0.0)
     assert np.linalg.norm(beside, axis=1).min() > RADIUS
+
+
+@pytest.mark.parametrize('beside', [0.5, 0.3, 0.25])
+def test_a_wall_beside_the_robot_makes_no_gap_elsewhere_wider(beside):
+    """What is kept less clear of, for it is near already, is that wall alone."""
+    of = planner([5.0, 0.0], workspace=WorkspaceConfig(y_min=-1.0, y_max=1.0))
+    walls = [(2.0, -1.0, 2.1, -0.25), (2.0, 0.25, 2.1, 1.0), (-0.5, -1.0, 0.5, -beside)]
+    of.set_map(map_with(walls, 0.05))
+    assert_nothing(ask(of), 'no way to the goal')
+    of.set_map(map_with(walls[2:], 0.05))
+    plan = ask(of)
+    line = plan.trajectory(np.linspace(0.0, 1.0, 2000))
+    corner = np.hypot(np.maximum(line[:, 0] - 0.5, 0.0), line[:, 1] + beside)
+    assert corner[line[:, 1] > -beside].min() > min(beside, RADIUS + PROOF) - 0.03
+    assert plan.proven
+
+
+def test_a_robot_beside_a_wall_at_the_end_of_the_map_finds_away():
+    of = planner([5.0, 0.0])
+    of.set_map(map_with([(-1.0, -1.0, -0.9, 7.0)]))
+    for x in (-0.58, -1.32):  # on the map, and beyond it
+        assert ask(of, x=x).proven
 
 
 def test_unknown_cells_block_where_they_are_said_to():

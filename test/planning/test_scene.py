@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernel_constrained.planning.config import PlannerConfig, RobotConfig, WorkspaceConfig
-from kernel_constrained.planning.grid import distance_grid
+from kernel_constrained.planning.grid import distance_grid, lower_bound
 from kernel_constrained.planning.scene import box_of, NO_GRID, Scene
 
 RADIUS = 0.3
@@ -47,9 +47,12 @@ def test_robot_in_the_middle_of_a_disc_leaves_nothing_to_keep():
 
 
 def test_wall_nearer_than_wanted_leaves_the_robot_room_to_begin_in():
-    near = scene(grid=wall_at(0.32)).obstacles(0.1)
-    assert 0.3 < near.grid_keep < 0.32
-    assert scene(grid=wall_at(-0.1)).obstacles(0.1).grid_keep == 0.0
+    for distance in (0.35, 0.32, 0.25):
+        near = scene(grid=wall_at(distance)).obstacles(0.1)
+        left = lower_bound(near.grid, near.grid_origin, near.grid_spacing, 0.0, 0.0)
+        assert near.grid_keep < left < near.grid_keep + 5e-3
+    far = scene(grid=wall_at(0.5)).obstacles(0.1)
+    assert far.grid is wall_at(0.5).values or (far.grid == wall_at(0.5).values).all()
 
 
 def test_robot_is_inside_what_reaches_into_its_disc_by_more_than_noise():
