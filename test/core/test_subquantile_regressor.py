@@ -155,6 +155,25 @@ def test_function_stays_in_the_ball():
         assert np.linalg.norm(model.fit(x, y).coef_) <= 0.5 * norm * (1.0 + 1e-9)
 
 
+@pytest.mark.parametrize('kernel', [Polynomial(1, 0.0), Polynomial(2, 1.0)])
+def test_a_polynomial_is_fitted_beside_a_sample_that_is_far_away(kernel):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((300, 2))
+    y = x @ (1.0, 2.0) + 0.01 * rng.standard_normal(300)
+    test = rng.standard_normal((200, 2))
+    x[0], y[0] = (100.0, 0.0), 0.0
+    predicted = SubquantileRegressor(kernel, corruption=0.1).fit(x, y).predict(test)
+    assert np.abs(predicted - test @ (1.0, 2.0)).max() < 0.02
+
+
+def test_a_polynomial_is_fitted_whatever_the_units_of_a_column_are():
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    for kernel, unit in ((Polynomial(2, 1.0), 30.0), (Polynomial(1, 0.0), 1000.0)):
+        scaled = x * (unit, 1.0)
+        model = SubquantileRegressor(kernel, corruption=0.1).fit(scaled, x[:, 1])
+        assert model.score(scaled, x[:, 1]) > 0.999
+
+
 def test_units_of_the_targets_do_not_matter():
     x, y, _ = corrupted('random', 0.2)
     model = SubquantileRegressor(KERNEL, corruption=0.2).fit(x, y)

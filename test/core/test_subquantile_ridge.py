@@ -64,6 +64,26 @@ def test_features_of_a_polynomial_kernel_are_no_more_than_its_dimension():
     assert KernelFeatures.of(Polynomial(2, 1.0), x, 100, 0.0, np.random.default_rng(0)).count == 10
 
 
+@pytest.mark.parametrize('change', ['far sample', 'units'])
+def test_features_of_a_polynomial_kernel_span_what_is_small_beside_the_largest(change):
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    if change == 'far sample':
+        x[0] = 100.0, 0.0
+    else:
+        x[:, 0] *= 30.0
+    kernel = Polynomial(2, 1.0)
+    features = KernelFeatures.of(kernel, x, 100, 1e-4, np.random.default_rng(0))
+    assert features.count == 6
+    left = kernel_diagonal(kernel, x) - np.sum(features(x) ** 2, axis=1)
+    assert np.median(left) < 1e-4
+
+
+def test_small_kernels_are_spanned_to_the_tolerated_share_of_themselves():
+    x = 1e-4 * np.random.default_rng(0).standard_normal((100, 3))
+    features = KernelFeatures.of(Polynomial(1, 0.0), x, 100, 1e-4, np.random.default_rng(0))
+    assert features.count == 3
+
+
 def test_features_leave_at_most_the_tolerated_share_of_the_trace():
     x = np.random.default_rng(0).standard_normal((300, 2))
     kernel = Gaussian(1.0)

@@ -62,15 +62,17 @@ class KernelFeatures:
         """Choose landmarks among the rows of ``X`` (n, p), at random by what is not yet spanned.
 
         Randomly pivoted Cholesky (Chen, Epperly, Tropp and Webber, 2023): unlike the largest
-        residual, it does not go for the few samples that are far from all others. Ends where the
-        share ``tolerance`` of the trace of the Gram matrix, or less, is left.
+        residual, it does not go for the few samples that are far from all others. Ends where
+        ``tolerance``, or less, is left of the mean of ``k(x, x)``; where that is below 1, this
+        share of it.
         """
         some = X[random.permutation(len(X))[:CANDIDATES]]
         left = kernel_diagonal(kernel, some)
-        most, trace, smallest = min(max_features, len(some)), left.sum(), 1e-10 * left.max()
+        most, smallest = min(max_features, len(some)), 1e-10 * left
+        enough = tolerance * min(left.sum(), len(some))
         rows, pivots = np.zeros((most, len(some))), np.zeros(most, dtype=int)
         count = 0
-        while count < most and left.sum() > tolerance * trace and left.max() > smallest:
+        while count < most and left.sum() > enough and np.any(left > smallest):
             left[left < smallest] = 0.0
             pivot = random.choice(len(some), p=left / left.sum())
             row = kernel(some[pivot : pivot + 1], some)[0]

@@ -17,7 +17,7 @@ from kernel_constrained.core.subquantile.features import KernelFeatures, median_
 Array = npt.NDArray[np.float64]
 
 SOLVERS = ('alternating', 'gradient')
-# Share of the kernel's trace that features may leave, in ridges: less than the ridge takes away.
+# What features may leave of ``k(x, x)`` on average, in ridges: less than the ridge takes away.
 LEFT_BY_FEATURES = 0.1
 
 
