@@ -182,6 +182,17 @@ def test_units_of_the_targets_do_not_matter():
     assert np.allclose(scaled.predict(x), 1e6 * model.predict(x) - 5e7, atol=10.0)
 
 
+def test_times_since_1970_are_inputs_like_any_others():
+    times = np.linspace(0.0, 600.0, 400)[:, None]
+    wave = np.sin(times[:, 0] / 60.0)
+    here, there = (
+        SubquantileRegressor().fit(times[::2] + start, wave[::2]).score(times + start, wave)
+        for start in (0.0, 1.7e9)
+    )
+    assert there == pytest.approx(here, abs=1e-4)
+    assert here > 0.95
+
+
 def test_two_fits_are_the_same_and_the_data_stay_as_they_were():
     x, y, _ = corrupted('random', 0.2)
     before = x.copy(), y.copy()

@@ -135,6 +135,27 @@ def test_default_bandwidth_is_the_median_distance():
     assert median_bandwidth(np.ones((1, 2)), np.random.default_rng(0)) == 1.0
 
 
+@pytest.mark.parametrize('origin', [1e6, 1e9])
+def test_default_bandwidth_is_the_same_far_from_the_origin(origin):
+    x = np.random.default_rng(0).standard_normal((80, 3))
+    here, there = (median_bandwidth(x + o, np.random.default_rng(1)) for o in (0.0, origin))
+    assert there == pytest.approx(here, rel=1e-6)
+
+
+def test_one_sample_far_away_leaves_bandwidth_and_distances_as_they_are():
+    x = np.random.default_rng(0).standard_normal((80, 2))
+    bandwidth = median_bandwidth(x, np.random.default_rng(1))
+    x[0] = 1e10
+    assert median_bandwidth(x, np.random.default_rng(1)) == pytest.approx(bandwidth, rel=0.1)
+    kernel = Gaussian(bandwidth)
+    assert np.allclose(gram_matrix(kernel, x, x[1:]), kernel(x, x[1:]), rtol=1e-10, atol=1e-12)
+
+
+def test_inputs_as_close_as_no_bandwidth_may_be_have_the_least():
+    x = 1e-14 * np.random.default_rng(0).standard_normal((30, 2))
+    assert Gaussian(median_bandwidth(x, np.random.default_rng(0))) == Gaussian(1e-12)
+
+
 # -- ridge ----------------------------------------------------------------------------------
 
 
