@@ -9,6 +9,7 @@ import pytest
 
 from kernel_constrained.core import Gaussian, SubquantileClassifier, SubquantileRegressor
 from kernel_constrained.core.subquantile.estimator import NotFittedError
+from kernel_constrained.core.subquantile.features import KernelFeatures
 
 BOTH = pytest.mark.parametrize('cls', [SubquantileRegressor, SubquantileClassifier])
 
@@ -114,6 +115,49 @@ def test_columns_are_checked_by_number_and_by_name(cls):
         model.predict(np.zeros((1, 3)))
     assert not hasattr(model.fit(x, y), 'feature_names_in_')
     assert not hasattr(model.fit(Frame(x, [0, 1]), y), 'feature_names_in_')
+
+
+def refit(model, targets, error):
+    """Fit three columns where two were learned, which fails; check that nothing has changed."""
+    x, y = samples()
+    model.fit(Frame(x, ['a', 'b']), y)
+    before, predicted = dict(vars(model)), model.predict(x)
+    with pytest.raises(error):
+        model.fit(np.ones((len(targets), 3)), targets)
+    assert vars(model) == before
+    assert np.array_equal(model.predict(x), predicted)
+
+
+@BOTH
+def test_a_fit_that_fails_leaves_what_was_learned_before(cls):
+    refit(cls(Gaussian(1.0)), [0.0, 1.0, 0.0, 1.0, np.nan], ValueError)
+
+
+def test_labels_of_one_class_leave_what_was_learned_before():
+    refit(SubquantileClassifier(Gaussian(1.0)), np.ones(5), ValueError)
+
+
+@BOTH
+def test_a_fit_that_is_interrupted_leaves_what_was_learned_before(cls, monkeypatch):
+    def interrupted(features, inputs):
+        if inputs.shape[1] == 3:
+            raise KeyboardInterrupt
+        return called(features, inputs)
+
+    called = KernelFeatures.__call__
+    monkeypatch.setattr(KernelFeatures, '__call__', interrupted)
+    refit(cls(Gaussian(1.0)), [0.0, 1.0, 0.0, 1.0, 0.0], KeyboardInterrupt)
+
+
+@BOTH
+def test_an_estimator_whose_only_fit_failed_is_not_fitted(cls):
+    x, y = samples()
+    model = cls()
+    with pytest.raises(ValueError, match='NaN or infinity'):
+        model.fit(x, y * np.nan)
+    with pytest.raises(ValueError, match='not fitted'):
+        model.predict(x)
+    assert not hasattr(model, 'n_features_in_')
 
 
 def test_scores_are_the_share_of_right_labels_and_r_squared():

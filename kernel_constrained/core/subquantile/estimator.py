@@ -4,6 +4,8 @@
 
 import sys
 import warnings
+from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any, TYPE_CHECKING
 
 import attrs
@@ -37,7 +39,7 @@ def checked_later(cls: type, fields: list['attrs.Attribute[Any]']) -> list[Any]:
 
 
 @attrs.define(eq=False, slots=False)
-class Estimator:
+class Estimator(ABC):
     """Parameters are the fields of an attrs class; what is learned ends in an underscore.
 
     Subclasses are defined with ``field_transformer=checked_later``.
@@ -86,6 +88,39 @@ class Estimator:
             input_tags=InputTags(),
         )
 
+    # -- learning ---------------------------------------------------------------------------
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> 'Self':
+        """Learn from samples; what was learned before is forgotten.
+
+        Parameters
+        ----------
+        X
+            Inputs, shape (n, p).
+        y
+            Targets (n,), or labels (n,): numbers or strings, of at least two classes.
+
+        Returns
+        -------
+        Self
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            Where a parameter cannot have its value, shapes do not fit, a number is not finite, or
+            there is one class only. What was learned before is kept then.
+        """
+        self._check_parameters()
+        fresh = copy(self)
+        fresh._learn(*fresh._samples(X, y, least=2))
+        self.__dict__ = vars(fresh)
+        return self
+
+    @abstractmethod
+    def _learn(self, inputs: Array, targets: npt.NDArray[Any]) -> None:
+        """Learn from inputs (n, p) and targets or labels (n,)."""
+
     # -- inputs -----------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -97,7 +132,6 @@ class Estimator:
 
     def _samples(self, X: Any, y: Any, least: int = 1) -> tuple[Array, npt.NDArray[Any]]:
         """Check inputs (n, p) and targets or labels (n,) to learn from; note the inputs' shape."""
-        self._check_parameters()
         if y is None:
             raise ValueError(
                 f'{type(self).__name__} requires y to be passed, but the target y is None'
