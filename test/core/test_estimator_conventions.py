@@ -46,6 +46,42 @@ def test_the_parameters_shown_are_those_that_are_not_at_their_defaults(cls):
 
 
 @BOTH
+def test_numbers_are_taken_as_the_type_they_have_to_be_and_stay_as_they_were_given(cls):
+    x, y = samples()
+    given = {
+        'corruption': '0.2', 'regularization': '1e-2', 'radius': '5', 'max_features': 12.0,
+        'max_iterations': '50', 'tolerance': np.float32(0.25), 'random_state': 3.0,
+    }  # fmt: skip
+    same = {
+        'corruption': 0.2, 'regularization': 0.01, 'radius': 5.0, 'max_features': 12,
+        'max_iterations': 50, 'tolerance': 0.25, 'random_state': 3,
+    }  # fmt: skip
+    model = cls(**given).fit(x, y)
+    assert np.array_equal(model.predict(x), cls(**same).fit(x, y).predict(x))
+    assert all(model.get_params()[name] is value for name, value in given.items())
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        ('corruption', 'half'),
+        ('corruption', [0.1]),
+        ('corruption', 10**400),
+        ('regularization', 'small'),
+        ('radius', None),
+        ('max_features', 12.5),
+        ('random_state', 'lucky'),
+        ('refine', 1),
+        ('kernel', Gaussian),
+    ],
+)
+def test_a_parameter_that_cannot_have_its_value_is_named(cls, name, value):
+    with pytest.raises(ValueError, match=f'^{name} must be .*got '):
+        cls(**{name: value}).fit(*samples())
+
+
+@BOTH
 @pytest.mark.parametrize(
     ('change', 'error', 'message'),
     [
