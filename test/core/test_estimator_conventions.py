@@ -9,6 +9,7 @@ import pytest
 
 from kernel_constrained.core import Gaussian, SubquantileClassifier, SubquantileRegressor
 from kernel_constrained.core.subquantile.estimator import NotFittedError
+from kernel_constrained.core.subquantile.features import KernelFeatures
 
 BOTH = pytest.mark.parametrize('cls', [SubquantileRegressor, SubquantileClassifier])
 
@@ -42,6 +43,42 @@ def test_the_parameters_shown_are_those_that_are_not_at_their_defaults(cls):
     ):
         cls().set_params(depth=2)
     assert cls().set_params(corruption=0.3).get_params()['corruption'] == 0.3
+
+
+@BOTH
+def test_numbers_are_taken_as_the_type_they_have_to_be_and_stay_as_they_were_given(cls):
+    x, y = samples()
+    given = {
+        'corruption': '0.2', 'regularization': '1e-2', 'radius': '5', 'max_features': 12.0,
+        'max_iterations': '50', 'tolerance': np.float32(0.25), 'random_state': 3.0,
+    }  # fmt: skip
+    same = {
+        'corruption': 0.2, 'regularization': 0.01, 'radius': 5.0, 'max_features': 12,
+        'max_iterations': 50, 'tolerance': 0.25, 'random_state': 3,
+    }  # fmt: skip
+    model = cls(**given).fit(x, y)
+    assert np.array_equal(model.predict(x), cls(**same).fit(x, y).predict(x))
+    assert all(model.get_params()[name] is value for name, value in given.items())
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        ('corruption', 'half'),
+        ('corruption', [0.1]),
+        ('corruption', 10**400),
+        ('regularization', 'small'),
+        ('radius', None),
+        ('max_features', 12.5),
+        ('random_state', 'lucky'),
+        ('refine', 1),
+        ('kernel', Gaussian),
+    ],
+)
+def test_a_parameter_that_cannot_have_its_value_is_named(cls, name, value):
+    with pytest.raises(ValueError, match=f'^{name} must be .*got '):
+        cls(**{name: value}).fit(*samples())
 
 
 @BOTH
@@ -114,6 +151,49 @@ def test_columns_are_checked_by_number_and_by_name(cls):
         model.predict(np.zeros((1, 3)))
     assert not hasattr(model.fit(x, y), 'feature_names_in_')
     assert not hasattr(model.fit(Frame(x, [0, 1]), y), 'feature_names_in_')
+
+
+def refit(model, targets, error):
+    """Fit three columns where two were learned, which fails; check that nothing has changed."""
+    x, y = samples()
+    model.fit(Frame(x, ['a', 'b']), y)
+    before, predicted = dict(vars(model)), model.predict(x)
+    with pytest.raises(error):
+        model.fit(np.ones((len(targets), 3)), targets)
+    assert vars(model) == before
+    assert np.array_equal(model.predict(x), predicted)
+
+
+@BOTH
+def test_a_fit_that_fails_leaves_what_was_learned_before(cls):
+    refit(cls(Gaussian(1.0)), [0.0, 1.0, 0.0, 1.0, np.nan], ValueError)
+
+
+def test_labels_of_one_class_leave_what_was_learned_before():
+    refit(SubquantileClassifier(Gaussian(1.0)), np.ones(5), ValueError)
+
+
+@BOTH
+def test_a_fit_that_is_interrupted_leaves_what_was_learned_before(cls, monkeypatch):
+    def interrupted(features, inputs):
+        if inputs.shape[1] == 3:
+            raise KeyboardInterrupt
+        return called(features, inputs)
+
+    called = KernelFeatures.__call__
+    monkeypatch.setattr(KernelFeatures, '__call__', interrupted)
+    refit(cls(Gaussian(1.0)), [0.0, 1.0, 0.0, 1.0, 0.0], KeyboardInterrupt)
+
+
+@BOTH
+def test_an_estimator_whose_only_fit_failed_is_not_fitted(cls):
+    x, y = samples()
+    model = cls()
+    with pytest.raises(ValueError, match='NaN or infinity'):
+        model.fit(x, y * np.nan)
+    with pytest.raises(ValueError, match='not fitted'):
+        model.predict(x)
+    assert not hasattr(model, 'n_features_in_')
 
 
 def test_scores_are_the_share_of_right_labels_and_r_squared():

@@ -104,6 +104,16 @@ def test_without_corruption_it_is_scikit_learn_s_logistic_regression_on_the_feat
     assert model.predict_proba(x) == pytest.approx(other.predict_proba(z), abs=1e-4)
 
 
+def test_a_polynomial_separates_classes_beside_a_sample_that_is_far_away():
+    rng = np.random.default_rng(0)
+    x, test = rng.standard_normal((300, 2)), rng.standard_normal((200, 2))
+    x[0] = 100.0, 0.0
+    y = x @ (1.0, 2.0) > 0.0
+    y[0] = False
+    model = SubquantileClassifier(Polynomial(2, 1.0), corruption=0.1).fit(x, y)
+    assert model.score(test, test @ (1.0, 2.0) > 0.0) > 0.98
+
+
 def test_the_ball_gives_the_constrained_optimum():
     x, y = wave(150, 3)
     free = classifier(corruption=0.0).fit(x, y)

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from kernel_constrained.core import Gaussian, SubquantileRegressor
+from kernel_constrained.core.online import NO_TRACE
 from kernel_constrained.core.subquantile import (
     regression,
     starts,
     SubquantileLearner,
     window_layout,
+    window_steps,
 )
 from kernel_constrained.core.subquantile.features import KernelFeatures, median_bandwidth
 from kernel_constrained.core.subquantile.labels import (
@@ -146,6 +148,17 @@ def test_scores_of_the_window_are_squared_errors_of_fits_without_the_sample_over
     variance = 1.0 + leverage / (1.0 - leverage) + beside / ridge
     ring = learner._ring[learner._ring_row(window_layout.SCORE), :20]
     assert ring == pytest.approx((residuals / (1.0 - leverage)) ** 2 / variance, rel=1e-5)
+
+
+def test_numbers_are_checked_once_a_call_and_not_after_each_look_at_the_window():
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 1))
+    y = np.sin(3.0 * x)
+    learner = SubquantileLearner(Gaussian(0.5), window=20).partial_fit(x[:50], y[:50])
+    x[199] = np.nan
+    for done, ended in ((0, window_layout.NOT_FINITE), (50, window_layout.LOOK)):
+        after = window_steps.window_stream(*learner._arrays, x, y, NO_TRACE, done)
+        assert learner._state[window_layout.STATUS] == ended
+        assert (after > done) == (ended == window_layout.LOOK)
 
 
 @pytest.mark.parametrize('share', [0.0, 0.1])

@@ -155,12 +155,42 @@ def test_function_stays_in_the_ball():
         assert np.linalg.norm(model.fit(x, y).coef_) <= 0.5 * norm * (1.0 + 1e-9)
 
 
+@pytest.mark.parametrize('kernel', [Polynomial(1, 0.0), Polynomial(2, 1.0)])
+def test_a_polynomial_is_fitted_beside_a_sample_that_is_far_away(kernel):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((300, 2))
+    y = x @ (1.0, 2.0) + 0.01 * rng.standard_normal(300)
+    test = rng.standard_normal((200, 2))
+    x[0], y[0] = (100.0, 0.0), 0.0
+    predicted = SubquantileRegressor(kernel, corruption=0.1).fit(x, y).predict(test)
+    assert np.abs(predicted - test @ (1.0, 2.0)).max() < 0.02
+
+
+def test_a_polynomial_is_fitted_whatever_the_units_of_a_column_are():
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    for kernel, unit in ((Polynomial(2, 1.0), 30.0), (Polynomial(1, 0.0), 1000.0)):
+        scaled = x * (unit, 1.0)
+        model = SubquantileRegressor(kernel, corruption=0.1).fit(scaled, x[:, 1])
+        assert model.score(scaled, x[:, 1]) > 0.999
+
+
 def test_units_of_the_targets_do_not_matter():
     x, y, _ = corrupted('random', 0.2)
     model = SubquantileRegressor(KERNEL, corruption=0.2).fit(x, y)
     scaled = SubquantileRegressor(KERNEL, corruption=0.2).fit(x, 1e6 * y - 5e7)
     assert np.array_equal(model.kept_, scaled.kept_)
     assert np.allclose(scaled.predict(x), 1e6 * model.predict(x) - 5e7, atol=10.0)
+
+
+def test_times_since_1970_are_inputs_like_any_others():
+    times = np.linspace(0.0, 600.0, 400)[:, None]
+    wave = np.sin(times[:, 0] / 60.0)
+    here, there = (
+        SubquantileRegressor().fit(times[::2] + start, wave[::2]).score(times + start, wave)
+        for start in (0.0, 1.7e9)
+    )
+    assert there == pytest.approx(here, abs=1e-4)
+    assert here > 0.95
 
 
 def test_two_fits_are_the_same_and_the_data_stay_as_they_were():

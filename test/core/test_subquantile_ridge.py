@@ -64,6 +64,26 @@ def test_features_of_a_polynomial_kernel_are_no_more_than_its_dimension():
     assert KernelFeatures.of(Polynomial(2, 1.0), x, 100, 0.0, np.random.default_rng(0)).count == 10
 
 
+@pytest.mark.parametrize('change', ['far sample', 'units'])
+def test_features_of_a_polynomial_kernel_span_what_is_small_beside_the_largest(change):
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    if change == 'far sample':
+        x[0] = 100.0, 0.0
+    else:
+        x[:, 0] *= 30.0
+    kernel = Polynomial(2, 1.0)
+    features = KernelFeatures.of(kernel, x, 100, 1e-4, np.random.default_rng(0))
+    assert features.count == 6
+    left = kernel_diagonal(kernel, x) - np.sum(features(x) ** 2, axis=1)
+    assert np.median(left) < 1e-4
+
+
+def test_small_kernels_are_spanned_to_the_tolerated_share_of_themselves():
+    x = 1e-4 * np.random.default_rng(0).standard_normal((100, 3))
+    features = KernelFeatures.of(Polynomial(1, 0.0), x, 100, 1e-4, np.random.default_rng(0))
+    assert features.count == 3
+
+
 def test_features_leave_at_most_the_tolerated_share_of_the_trace():
     x = np.random.default_rng(0).standard_normal((300, 2))
     kernel = Gaussian(1.0)
@@ -113,6 +133,27 @@ def test_default_bandwidth_is_the_median_distance():
     assert median_bandwidth(x, np.random.default_rng(0)) == pytest.approx(np.median(distances))
     assert median_bandwidth(np.ones((10, 2)), np.random.default_rng(0)) == 1.0
     assert median_bandwidth(np.ones((1, 2)), np.random.default_rng(0)) == 1.0
+
+
+@pytest.mark.parametrize('origin', [1e6, 1e9])
+def test_default_bandwidth_is_the_same_far_from_the_origin(origin):
+    x = np.random.default_rng(0).standard_normal((80, 3))
+    here, there = (median_bandwidth(x + o, np.random.default_rng(1)) for o in (0.0, origin))
+    assert there == pytest.approx(here, rel=1e-6)
+
+
+def test_one_sample_far_away_leaves_bandwidth_and_distances_as_they_are():
+    x = np.random.default_rng(0).standard_normal((80, 2))
+    bandwidth = median_bandwidth(x, np.random.default_rng(1))
+    x[0] = 1e10
+    assert median_bandwidth(x, np.random.default_rng(1)) == pytest.approx(bandwidth, rel=0.1)
+    kernel = Gaussian(bandwidth)
+    assert np.allclose(gram_matrix(kernel, x, x[1:]), kernel(x, x[1:]), rtol=1e-10, atol=1e-12)
+
+
+def test_inputs_as_close_as_no_bandwidth_may_be_have_the_least():
+    x = 1e-14 * np.random.default_rng(0).standard_normal((30, 2))
+    assert Gaussian(median_bandwidth(x, np.random.default_rng(0))) == Gaussian(1e-12)
 
 
 # -- ridge ----------------------------------------------------------------------------------

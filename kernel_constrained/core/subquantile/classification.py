@@ -103,37 +103,6 @@ class SubquantileClassifier(TrimmedEstimator):
 
     start: str = parameter('path', 'where to begin', choices=STARTS)
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> 'SubquantileClassifier':
-        """Learn from samples.
-
-        Parameters
-        ----------
-        X
-            Inputs, shape (n, p).
-        y
-            Labels, shape (n,): numbers or strings, of at least two classes.
-
-        Returns
-        -------
-        SubquantileClassifier
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            Where shapes do not fit, a number is not finite, or there is one class only.
-        """
-        inputs, labels = self._samples(X, y, least=2)
-        self.classes_, numbers = classes_of(labels)
-        random = np.random.default_rng(self.random_state)
-        features = self._features_of(inputs, random)
-        problem = Softmax(features, numbers, len(self.classes_), self.radius)
-        functions = problem.axes @ self._minimise(problem)
-        if len(self.classes_) == 2:
-            functions = functions[:, 1] - functions[:, 0]
-        self.coef_, self.intercept_ = functions[:-1], functions[-1]
-        return self
-
     def decision_function(self, X: npt.ArrayLike) -> Array:
         """Return the functions at inputs (n, p): of two classes shape (n,), of several (n, C).
 
@@ -159,6 +128,17 @@ class SubquantileClassifier(TrimmedEstimator):
         return float(np.mean(self.predict(X) == np.asarray(y).ravel()))
 
     # -- inside -----------------------------------------------------------------------------
+
+    def _learn(self, inputs: Array, targets: npt.NDArray[Any]) -> None:
+        """Learn from inputs (n, p) and labels (n,)."""
+        self.classes_, numbers = classes_of(targets)
+        random = np.random.default_rng(self.random_state)
+        features = self._features_of(inputs, random)
+        problem = Softmax(features, numbers, len(self.classes_), self.radius)
+        functions = problem.axes @ self._minimise(problem)
+        if len(self.classes_) == 2:
+            functions = functions[:, 1] - functions[:, 0]
+        self.coef_, self.intercept_ = functions[:-1], functions[-1]
 
     def _minimise(self, problem: Softmax) -> Array:
         """Find the functions and the samples to keep; return the functions' coefficients."""

@@ -4,6 +4,8 @@
 
 import sys
 import warnings
+from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any, TYPE_CHECKING
 
 import attrs
@@ -25,19 +27,20 @@ class DataConversionWarning(UserWarning):
 
 
 def checked_later(cls: type, fields: list['attrs.Attribute[Any]']) -> list[Any]:
-    """Put the validators of an attrs class aside: parameters are checked when they are used."""
+    """Put converters and validators of an attrs class aside, for when parameters are used."""
     return [
         field.evolve(
             validator=None,
             converter=None,
-            metadata={'check': field.validator, **field.metadata},  # a base class's is there
+            # a base class's are there
+            metadata={'convert': field.converter, 'check': field.validator, **field.metadata},
         )
         for field in fields
     ]
 
 
 @attrs.define(eq=False, slots=False)
-class Estimator:
+class Estimator(ABC):
     """Parameters are the fields of an attrs class; what is learned ends in an underscore.
 
     Subclasses are defined with ``field_transformer=checked_later``.
@@ -86,18 +89,55 @@ class Estimator:
             input_tags=InputTags(),
         )
 
+    # -- learning ---------------------------------------------------------------------------
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> 'Self':
+        """Learn from samples; what was learned before is forgotten.
+
+        Parameters
+        ----------
+        X
+            Inputs, shape (n, p).
+        y
+            Targets (n,), or labels (n,): numbers or strings, of at least two classes.
+
+        Returns
+        -------
+        Self
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            Where a parameter cannot have its value, shapes do not fit, a number is not finite, or
+            there is one class only. What was learned before is kept then.
+        """
+        fresh = self._checked()
+        fresh._learn(*fresh._samples(X, y, least=2))
+        self.__dict__ = {**vars(fresh), **self.get_params()}  # parameters stay as they were given
+        return self
+
+    @abstractmethod
+    def _learn(self, inputs: Array, targets: npt.NDArray[Any]) -> None:
+        """Learn from inputs (n, p) and targets or labels (n,)."""
+
     # -- inputs -----------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        """Raise where a parameter cannot have its value."""
+    def _checked(self) -> 'Self':
+        """Return a copy whose parameters are of their types; raise where one cannot be."""
+        fresh = copy(self)
         for field in attrs.fields(type(self)):
-            check = field.metadata['check']
+            convert, check = field.metadata['convert'], field.metadata['check']
+            value = getattr(self, field.name)
+            if convert is not None:
+                value = convert(value)
+                setattr(fresh, field.name, value)
             if check is not None:
-                check(self, field, getattr(self, field.name))
+                check(fresh, field, value)
+        return fresh
 
     def _samples(self, X: Any, y: Any, least: int = 1) -> tuple[Array, npt.NDArray[Any]]:
         """Check inputs (n, p) and targets or labels (n,) to learn from; note the inputs' shape."""
-        self._check_parameters()
         if y is None:
             raise ValueError(
                 f'{type(self).__name__} requires y to be passed, but the target y is None'

@@ -7,10 +7,13 @@ and kernel ridge regression is ridge regression. The landmarks are pivots of a p
 factorisation (the Nyström approximation); no n by n matrix is ever made.
 """
 
+import math
+
 import attrs
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
+from scipy.spatial.distance import pdist
 
 from kernel_constrained.core.kernels import Gaussian, Kernel
 
@@ -23,13 +26,11 @@ BANDWIDTH_SAMPLES = 300
 
 
 def median_bandwidth(X: Array, random: np.random.Generator) -> float:
-    """Return the median distance between samples, 1 where that is 0."""
+    """Return the median distance between samples or the least bandwidth, 1 where it is 0."""
     some = X[random.permutation(len(X))[:BANDWIDTH_SAMPLES]]
-    squared = np.sum(some**2, axis=1)
-    distances = squared[:, None] + squared - 2.0 * some @ some.T
-    apart = distances[np.triu_indices(len(some), 1)]
-    median = float(np.median(apart)) if len(apart) else 0.0
-    return float(np.sqrt(median)) if median > 1e-12 * float(squared.max(initial=0.0)) else 1.0
+    median = math.sqrt(np.median(pdist(some, 'sqeuclidean'))) if len(some) > 1 else 0.0
+    least: float = attrs.fields(Gaussian).bandwidth.metadata['low']
+    return max(median, least) if median > 0.0 else 1.0
 
 
 @attrs.frozen(eq=False)
@@ -62,15 +63,17 @@ class KernelFeatures:
         """Choose landmarks among the rows of ``X`` (n, p), at random by what is not yet spanned.
 
         Randomly pivoted Cholesky (Chen, Epperly, Tropp and Webber, 2023): unlike the largest
-        residual, it does not go for the few samples that are far from all others. Ends where the
-        share ``tolerance`` of the trace of the Gram matrix, or less, is left.
+        residual, it does not go for the few samples that are far from all others. Ends where
+        ``tolerance``, or less, is left of the mean of ``k(x, x)``; where that is below 1, this
+        share of it.
         """
         some = X[random.permutation(len(X))[:CANDIDATES]]
         left = kernel_diagonal(kernel, some)
-        most, trace, smallest = min(max_features, len(some)), left.sum(), 1e-10 * left.max()
+        most, smallest = min(max_features, len(some)), 1e-10 * left
+        enough = tolerance * min(left.sum(), len(some))
         rows, pivots = np.zeros((most, len(some))), np.zeros(most, dtype=int)
         count = 0
-        while count < most and left.sum() > tolerance * trace and left.max() > smallest:
+        while count < most and left.sum() > enough and np.any(left > smallest):
             left[left < smallest] = 0.0
             pivot = random.choice(len(some), p=left / left.sum())
             row = kernel(some[pivot : pivot + 1], some)[0]
@@ -105,11 +108,12 @@ def kernel_diagonal(kernel: Kernel, X: Array) -> Array:
 def gram_matrix(kernel: Kernel, a: Array, b: Array) -> Array:
     """Gram matrix between ``a`` (n, p) and ``b`` (m, p) by a matrix product, shape (n, m).
 
-    Fast for many columns; distances are good to 1e-8 of the points' distance from their mean.
+    Fast for many columns; distances are good to 1e-8 of the points' distance from the median of
+    ``a``, which a few points far away do not move.
     """
     if not isinstance(kernel, Gaussian):
         return kernel(a, b)
-    centre = a.mean(axis=0)
+    centre = np.median(a, axis=0)
     a, b = a - centre, b - centre
     squared = a @ b.T
     squared *= -2.0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel ridge regression where a share of the samples is corrupted."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -123,37 +123,6 @@ class SubquantileRegressor(TrimmedEstimator):
 
     start: str = parameter('search', 'where to begin', choices=STARTS)
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> 'SubquantileRegressor':
-        """Learn from samples.
-
-        Parameters
-        ----------
-        X
-            Inputs, shape (n, p).
-        y
-            Targets, shape (n,).
-
-        Returns
-        -------
-        SubquantileRegressor
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            Where shapes do not fit or a number is not finite.
-        """
-        inputs, labels = self._samples(X, y, least=2)
-        targets = as_targets(labels)
-        random = np.random.default_rng(self.random_state)
-        features = self._features_of(inputs, random)
-        centre, unit = float(np.median(targets)), float(targets.std()) or 1.0
-        problem = SubsetRidge(features, (targets - centre) / unit, self.radius / unit)
-        coefficients = self._minimise(problem, random)
-        self.coef_ = unit * coefficients[:-1]
-        self.intercept_ = float(unit * coefficients[-1] + centre)
-        return self
-
     def predict(self, X: npt.ArrayLike) -> Array:
         """Return the function at inputs (n, p), shape (n,)."""
         return self._functions(X)
@@ -165,6 +134,17 @@ class SubquantileRegressor(TrimmedEstimator):
         return float(1.0 - (errors**2).sum() / ((targets - targets.mean()) ** 2).sum())
 
     # -- inside -----------------------------------------------------------------------------
+
+    def _learn(self, inputs: Array, targets: npt.NDArray[Any]) -> None:
+        """Learn from inputs (n, p) and targets (n,)."""
+        targets = as_targets(targets)
+        random = np.random.default_rng(self.random_state)
+        features = self._features_of(inputs, random)
+        centre, unit = float(np.median(targets)), float(targets.std()) or 1.0
+        problem = SubsetRidge(features, (targets - centre) / unit, self.radius / unit)
+        coefficients = self._minimise(problem, random)
+        self.coef_ = unit * coefficients[:-1]
+        self.intercept_ = float(unit * coefficients[-1] + centre)
 
     def _minimise(self, problem: SubsetRidge, random: np.random.Generator) -> Array:
         """Find the function and the samples to keep; return its coefficients."""

@@ -17,7 +17,7 @@ from kernel_constrained.core.subquantile.features import KernelFeatures, median_
 Array = npt.NDArray[np.float64]
 
 SOLVERS = ('alternating', 'gradient')
-# Share of the kernel's trace that features may leave, in ridges: less than the ridge takes away.
+# What features may leave of ``k(x, x)`` on average, in ridges: less than the ridge takes away.
 LEFT_BY_FEATURES = 0.1
 
 
@@ -27,11 +27,20 @@ def choose_kernel(_: Any, __: Any, value: Any) -> None:
         raise ValueError(f'kernel must be a Gaussian, a Polynomial or None (got {value!r})')
 
 
+def as_share(value: Any) -> Any:
+    """Return a number where it is one; what else it is, :func:`choose_corruption` says."""
+    try:
+        return value if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
+
+
 def choose_corruption(_: Any, __: Any, value: Any) -> None:
     """Raise where the share cannot be corrupted."""
-    if value is not None and not 0.0 <= value < 0.5:
+    if value is not None and not (isinstance(value, float) and 0.0 <= value < 0.5):
         raise ValueError(
-            f'corruption must be a share from 0 to below 0.5, or None to estimate it (got {value})'
+            'corruption must be a share from 0 to below 0.5, or None to estimate it '
+            f'(got {value!r})'
         )
 
 
@@ -43,7 +52,9 @@ class TrimmedEstimator(Estimator):
     """
 
     kernel: Kernel | None = attrs.field(default=None, validator=choose_kernel)
-    corruption: float | None = attrs.field(default=0.1, validator=choose_corruption)
+    corruption: float | None = attrs.field(
+        default=0.1, converter=as_share, validator=choose_corruption
+    )
     regularization: float = parameter(1e-3, 'weight of the RKHS norm', low=1e-12)
     solver: str = parameter('alternating', 'how to minimise', choices=SOLVERS)
     refine: bool = parameter(True, 'whether samples that are not clearly wrong come back')

@@ -256,9 +256,7 @@ class SubquantileLearner(OnlineLearner):
     def _learn(self, x: Array, targets: Array, trace: Array) -> None:
         done, status = 0, layout.FULL
         while status in (layout.FULL, layout.LOOK):
-            done += window_steps.window_stream(
-                *self._arrays, x[done:], targets[done:], trace[done:]
-            )
+            done = window_steps.window_stream(*self._arrays, x, targets, trace, done)
             status = int(self._state[layout.STATUS])
             if status == layout.FULL:
                 self._allocate(2 * self._factors.shape[1])

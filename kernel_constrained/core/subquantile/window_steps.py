@@ -77,21 +77,22 @@ def all_finite(rows):
 
 
 @compiled
-def window_stream(state, table, factors, ring, coordinates_, x, y, trace):
-    """Learn from samples ``x`` (n, p), ``y`` (n, q) in their order; return how many.
+def window_stream(state, table, factors, ring, coordinates_, x, y, trace, done):
+    """Learn all but the first ``done`` of samples ``x`` (n, p), ``y`` (n, q), in their order.
 
-    ``state[STATUS]`` says how it ended: with all of them, with none because of a number that is
-    not finite, before one for which the arrays must grow or whose loss is beyond all numbers, or
-    after one with which it is time to look at the window as a whole.
+    Returns how many are done then. ``state[STATUS]`` says how it ended: with all of them, with
+    none because of a number that is not finite, before one for which the arrays must grow or
+    whose loss is beyond all numbers, or after one with which it is time to look at the window as
+    a whole.
     """
     s = settings_of(state)
     w = window_of(s, state, table, factors, ring, coordinates_, x.shape[1], y.shape[1])
     d, values = w.d, w.values
     state[STATUS] = LEARNED
-    if not (all_finite(x) and all_finite(y)):
+    if done == 0 and not (all_finite(x) and all_finite(y)):
         state[STATUS] = NOT_FINITE
         return 0
-    for i in range(x.shape[0]):
+    for i in range(done, x.shape[0]):
         order = int(state[ORDER])
         if order == factors.shape[1]:
             state[STATUS] = FULL
