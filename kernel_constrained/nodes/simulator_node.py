@@ -158,6 +158,12 @@ class SimulatorNode(Node):
             bar_format='{desc}: {percentage:3.0f} % of the way|{bar}| {postfix}',
         )  # fmt: skip
         self._anchor = (time.monotonic(), self.simulation.time)
+        self._send_goal()
+        self._act = self._scan_first
+        # in lockstep it must not be chance whether the goal is there before the first scan
+        self._wake_in(SETTLE if self.config.lockstep else 0.0)
+
+    def _scan_first(self) -> None:
         self._act = self._go_on
         self._look_around()
 
@@ -302,7 +308,7 @@ class SimulatorNode(Node):
         if self.config.send_goal and now >= self._goal_due:
             self._goal_due = math.inf
             message = PoseStamped()
-            filled_header(message.header, self._sensed, self.config.frame_id)
+            filled_header(message.header, self.simulation.stamp, self.config.frame_id)
             x, y = self.simulation.world.goal.tolist()
             filled_pose(message.pose, x, y, 0.0)
             self._goal.publish(message)

@@ -10,7 +10,7 @@ import pytest
 from feeding import set_parameters
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from nav_msgs.msg import OccupancyGrid, Path
-from probing import CONFIG, ended_by
+from probing import CONFIG, ended_by, RELIABLE
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import LaserScan
@@ -39,20 +39,33 @@ class Driver:
         self.probe, self.stops_at, self.frame = probe, stops_at, frame
         self.make = make or self.straight
         self.answered = ('pose', 'scan')
-        self.sent = 0
-        self.scans = probe.collect(LaserScan, 'scan')
-        self.poses = probe.collect(pose, 'pose')
+        self.sent, self.seen = 0, None
+        self.scans, self.poses = [], []
         self.goals = probe.collect(PoseStamped, 'goal_pose')
         self.times = probe.collect(Clock, '/clock')
         self.truth = probe.collect(PoseStamped, 'simulate/true_pose')
         self.clearances = probe.collect(Float64, 'simulate/clearance')
         self.plans = probe.node.create_publisher(Path, 'plan', 10)
         self.answers = probe.node.create_publisher(Header, 'planner_node/processed', ANSWERS)
-        probe.node.create_subscription(LaserScan, 'scan', self.on_scan, 10)
+        probe.node.create_subscription(pose, 'pose', self.on_pose, RELIABLE)
+        probe.node.create_subscription(LaserScan, 'scan', self.on_scan, RELIABLE)
+
+    def on_pose(self, pose):
+        self.poses.append(pose)
+        for scan in self.scans[-1:]:
+            self.answer(scan)
 
     def on_scan(self, scan):
+        self.scans.append(scan)
+        self.answer(scan)
+
+    def answer(self, scan):
+        """Answer a scan once its pose is there; the one of both that comes first waits."""
         pose = next((p for p in self.poses if p.header.stamp == scan.header.stamp), None)
-        if pose and self.goals and self.sent < self.stops_at:
+        if pose is None or self.seen == scan.header.stamp:
+            return
+        self.seen = scan.header.stamp
+        if self.goals and self.sent < self.stops_at:
             path = Path()
             path.header.stamp, path.header.frame_id = scan.header.stamp, self.frame
             for x, y in self.make(pose.pose.position):
