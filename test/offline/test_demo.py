@@ -20,7 +20,7 @@ from kernel_constrained.bags import (
     pose_bytes,
     RecordingError,
 )
-from kernel_constrained.offline import lidar_report, scan_report
+from kernel_constrained.offline import demo, lidar_report, scan_report
 from kernel_constrained.offline.recorded import read_recorded, Recorded
 
 pytest.importorskip('rclpy', reason='rclpy is not installed: the demonstrations were not run')
@@ -89,6 +89,21 @@ def test_a_demo_that_cannot_run_says_why(tmp_path):
     assert result.returncode == 1
     assert 'no.mcap: no such file or folder' in result.stderr
     assert 'Traceback' not in result.stderr
+
+
+@pytest.mark.parametrize('source', ['recording.mcap', '.'])
+def test_a_demo_does_not_remove_the_recording_that_it_is_to_replay(source, tmp_path, capsys):
+    recording = tmp_path / 'recording.mcap'
+    recording.touch()
+    assert demo.main(['scans', '--source', str(tmp_path / source), '--output', str(tmp_path)]) == 1
+    assert f'error: {recording}: to be read, and to be overwritten' in capsys.readouterr().err
+    assert recording.exists()
+
+
+def test_a_demo_says_that_its_output_is_no_folder(tmp_path, capsys):
+    (tmp_path / 'file').touch()
+    assert demo.main(['lidar', '--output', str(tmp_path / 'file')]) == 1
+    assert 'file: cannot be written to (File exists)' in capsys.readouterr().err
 
 
 def recorded_of(stamps, estimates, **figures):
