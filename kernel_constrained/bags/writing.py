@@ -86,7 +86,7 @@ class BagWriter:
     counts : Counter
         Messages written by topic.
     transient_local : set of str
-        As given; a topic may be added before its first message.
+        As given; a topic may be added before it is connected.
 
     Raises
     ------
@@ -141,9 +141,7 @@ class BagWriter:
             Its type is not one of ROS's own, and no definition was given: a bag must carry it.
         """
         key = message.topic, message.type
-        connection = self._connections.get(key)
-        if connection is None:
-            connection = self._connections[key] = self._connect(*key)
+        connection = self._connections.get(key) or self.connect(*key)
         self._writer.write(connection, message.stamp, message.data)
         self.counts[message.topic] += 1
 
@@ -151,7 +149,8 @@ class BagWriter:
         """Return whether the definition of a message type is known."""
         return self._types(kind) is not None
 
-    def _connect(self, topic: str, kind: str) -> Connection:
+    def connect(self, topic: str, kind: str) -> Connection:
+        """Make a topic part of the bag, with or without messages to come; raises like write."""
         types = self._types(kind)
         if types is None:
             raise RecordingError(
@@ -159,7 +158,10 @@ class BagWriter:
                 'leave the topic out'
             )
         qos = [TRANSIENT_LOCAL] if topic in self.transient_local else []
-        return self._writer.add_connection(topic, kind, typestore=types, offered_qos_profiles=qos)
+        connection = self._connections[topic, kind] = self._writer.add_connection(
+            topic, kind, typestore=types, offered_qos_profiles=qos
+        )
+        return connection
 
     def _types(self, kind: str) -> Typestore | None:
         """Return a store that knows a type: from the definition given, else ROS's own."""
@@ -274,6 +276,8 @@ def write_bag(
                 f'{name}: {kept[name].count:,} messages not written, since the definition of '
                 f'{kept[name].type} is unknown'
             )
+        for name in known:
+            writer.connect(name, kept[name].type)
         for message in progress(recording.messages(known)):
             writer.write(message)
         if recording.losses and not writer.counts:

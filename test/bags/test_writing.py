@@ -116,6 +116,23 @@ def test_counts_name_topics_without_messages_too(tmp_path, shared_data):
     assert counts == {'/parameter_events': 0, '/rosout': 10, '/topic': 10}
 
 
+@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('messages', [[], [Message('/b', STRING, 5, b'\0\1\0\0')]])
+def test_topics_without_messages_are_kept(tmp_path, name, messages):
+    with BagWriter(tmp_path / 'first', transient_local=['/map']) as writer:
+        for topic in ('/map', '/a', '/b'):
+            writer.connect(topic, STRING)
+        for message in messages:
+            writer.write(message)
+    with open_recording(tmp_path / 'first') as recording:
+        assert set(recording.topics) == {'/map', '/a', '/b'}
+        check_round_trip(recording, tmp_path / 'new' / name)
+        assert not recording.losses
+        write_bag(recording, tmp_path / 'some' / name, topics=['a'])
+    with open_recording(tmp_path / 'some' / name) as some:
+        assert set(some.topics) == {'/a'}
+
+
 THING = """# of our own
 std_msgs/Header header
 Part[] parts
