@@ -139,10 +139,18 @@ class BagWriter:
         ------
         RecordingError
             Its type is not one of ROS's own, and no definition was given: a bag must carry it.
+            Or its stamp is one that the storage has no place for.
         """
         key = message.topic, message.type
         connection = self._connections.get(key) or self.connect(*key)
-        self._writer.write(connection, message.stamp, message.data)
+        try:
+            self._writer.write(connection, message.stamp, message.data)
+        except OverflowError as error:
+            (other,) = PLUGINS.keys() - {self._storage}
+            raise RecordingError(
+                f'{message.topic}: {self._storage} cannot hold the stamp {message.stamp} ns; '
+                f'write {other}, or leave the topic out'
+            ) from error
         self.counts[message.topic] += 1
 
     def can_write(self, kind: str) -> bool:
@@ -173,8 +181,9 @@ class BagWriter:
                     parse(definition) if parse else get_types_from_msg(definition, kind)
                 )
                 types.generate_msgdef(kind, ros_version=2)
+                types.hash_rihs01(kind)
                 return types
-            except (TypesysError, KeyError):  # of a kind that rosbags does not understand
+            except (TypesysError, KeyError, RecursionError):  # rosbags does not understand it
                 pass
         return typestore() if kind in typestore().fielddefs else None
 
