@@ -35,7 +35,7 @@ from kernel_constrained.offline.evaluation_report import (
 )
 from kernel_constrained.offline.output import keep, make_folder, remove
 from kernel_constrained.offline.sources import choose_topics, expanded, Topics
-from kernel_constrained.offline.suggest import suggested
+from kernel_constrained.offline.suggest import counted, suggested
 from kernel_constrained.offline.summary import summarised
 from kernel_constrained.perception.node_config import FilterNodeConfig
 
@@ -194,9 +194,13 @@ def _refuse_unscored(evaluation: Evaluation, recording: Recording) -> None:
 
 
 def _why_none(evaluation: Evaluation) -> str:
-    reasons = [f'{count} {reason}' for reason, count in sorted(evaluation.dropped.items())]
+    pairing = evaluation.filter.pairing
     received = ', '.join(f'{count} {kind}' for kind, count in evaluation.received.items())
-    why = f'received {received or "nothing"}; dropped {", ".join(reasons) or "none"}'
+    why = f'received {received or "nothing"}; dropped {counted(evaluation.dropped) or "none"}'
+    if pairing.jumps:
+        why += f'; stamps went back {pairing.jumps} times'
+    if pairing.unpaired:
+        why += f'; {pairing.unpaired} scans without a pose'
     if evaluation.filter.target.needs_previous and evaluation.filter.scans == 1:
         why += '; a motion needs two scans'
     return why

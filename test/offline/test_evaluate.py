@@ -358,6 +358,18 @@ def test_one_scan_has_no_motion(tmp_path):
         evaluate(bag, output=tmp_path / 'out')
 
 
+def test_stamps_that_only_run_backwards_are_said_to(tmp_path):
+    messages = [
+        each(i, stamp_of(10 * (60 - i)), recorded=stamp_of(i))
+        for i in range(60) for each in (pose_message, scan_message)
+    ]  # fmt: skip
+    with pytest.raises(RecordingError, match=r'no estimate: .*; stamps went back 59 times$'):
+        evaluate(written(tmp_path / 'back.mcap', messages))
+    scans = [message for message in messages if message.topic == 'scan']
+    with pytest.raises(RecordingError, match=r'went back 59 times; 58 scans without a pose$'):
+        evaluate(written(tmp_path / 'alone.mcap', [pose_message(0), *scans]), config())
+
+
 def test_a_looped_recording_is_learned_twice(tmp_path):
     """Recorded while a bag was played twice: the stamps of the messages go back."""
     messages = []
