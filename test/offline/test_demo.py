@@ -158,6 +158,7 @@ def test_prequential_compares_motions_with_estimates_and_the_running_mean():
     assert result.truth == pytest.approx(np.tile([1.0, 0.0, 0.1], (100, 1)), abs=1e-9)
     errors, of_mean = result.rmse(0.7)
     assert errors == pytest.approx([0.01, 0.0, 0.0], abs=1e-9)
+    assert np.isnan(result.r_squared(0.7)).all(), 'every motion is the same'
     assert of_mean == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
     assert result.baseline[0].tolist() == [0.0, 0.0, 0.0]
 
