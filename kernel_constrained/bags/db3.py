@@ -34,8 +34,9 @@ LATEST = 2**63 - 1
 COLUMNS = {'topics': 4, 'message_definitions': 4, 'metadata': 3}
 INTEGER_KINDS = {*INTEGERS, 8, 9}
 TYPE_NAME = re.compile(r'\w+(/\w+){1,2}')
-# What a damaged file makes sqlite3 raise; UnicodeError for the names of columns.
-DAMAGE = (sqlite3.Error, OverflowError, UnicodeError)
+# What a damaged file makes sqlite3 raise; UnicodeError for the names of columns, MemoryError for
+# the lengths of rows.
+DAMAGE = (sqlite3.Error, OverflowError, UnicodeError, MemoryError)
 # An interrupted write leaves no larger hole in the numbers of the messages.
 HOLE = 1000
 
@@ -106,7 +107,7 @@ class Db3File(Storage):
         try:
             with closing(sqlite3.connect(copy)) as database:
                 pages = database.execute('PRAGMA wal_checkpoint(FULL)').fetchone()[1]
-        except sqlite3.Error:
+        except DAMAGE:
             pages = 0
         if pages <= 0:
             self._warn(f'{journal.name} beside it holds {size:,} bytes but nothing to merge')

@@ -16,7 +16,7 @@ from kernel_constrained.bags.content import DB3_MAGIC, MCAP_MAGIC, read_head, wh
 from kernel_constrained.bags.g2o import killian_path, open_g2o
 from kernel_constrained.bags.lidar_table import LidarRecording
 from kernel_constrained.bags.recording import one_line, Recording, RecordingError
-from kernel_constrained.bags.rosbag2 import bag_files, BAG_SUFFIXES, Rosbag2Recording
+from kernel_constrained.bags.rosbag2 import bag_files, BAG_SUFFIXES, Rosbag2Recording, some_of
 
 __all__ = ['open_recording']
 
@@ -25,8 +25,6 @@ GRAPH_SUFFIXES = ('.g2o', '.g2o.gz', '.zip')
 
 # Lines by which a pose graph is told from a log.
 LOOKED_AT = 50
-# How many bags are named of those in a folder.
-NAMED = 5
 
 EXPECTED = (
     'expected a rosbag2 folder, a .db3 or .mcap file, a CARMEN log (.log, .clf), '
@@ -120,8 +118,8 @@ def _refuse_folder_without_bag(path: Path) -> None:
         if file.name.endswith(BAG_SUFFIXES)
     }
     if inside:
-        shown = ', '.join(sorted(inside)[:NAMED]) + (', …' if len(inside) > NAMED else '')
         raise RecordingError(
-            f'{path}: a folder of {len(inside)} rosbag2 folders ({shown}); name one of them'
+            f'{path}: a folder of {len(inside)} rosbag2 folders ({some_of(inside)}); name one of '
+            'them'
         )
     raise RecordingError(f'{path}: a folder without a rosbag2 (no .db3 or .mcap file in it)')

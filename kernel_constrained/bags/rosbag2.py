@@ -4,7 +4,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import merge
 from itertools import chain
@@ -26,9 +26,14 @@ from kernel_constrained.bags.recording import (
 )
 from kernel_constrained.bags.storage import is_transient_local, Storage
 
-__all__ = ['BAG_SUFFIXES', 'Rosbag2Recording', 'bag_files']
+__all__ = ['BAG_SUFFIXES', 'Rosbag2Recording', 'are_one_bag', 'bag_files', 'some_of']
 
 BAG_SUFFIXES = ('.db3', '.mcap', '.db3.zstd', '.mcap.zstd')
+
+# What a split is called: the name of its bag, a number, the storage.
+SPLIT = re.compile(r'(.+)_\d+(\.db3|\.mcap)(?:\.zstd)?', re.DOTALL)
+# How many files or folders are named of those in a folder.
+NAMED = 5
 
 
 def bag_files(folder: Path) -> list[Path]:
@@ -39,8 +44,24 @@ def bag_files(folder: Path) -> list[Path]:
     )
 
 
+def are_one_bag(files: Sequence[Path]) -> bool:
+    """Return whether bag files are one bag by their names: a single one, or x_0, x_1, ..."""
+    splits = [SPLIT.fullmatch(file.name) for file in files]
+    bags = {split.groups() if split else None for split in splits}
+    return len(files) == 1 or (len(bags) == 1 and None not in bags)
+
+
+def some_of(names: Iterable[str]) -> str:
+    """Return the first few names in order, for messages to people."""
+    names = sorted(names)
+    return ', '.join(names[:NAMED]) + (', …' if len(names) > NAMED else '')
+
+
 class Rosbag2Recording(Recording):
     """A rosbag2: a folder, or a single ``.db3`` or ``.mcap`` file.
+
+    Without ``metadata.yaml`` the files of a folder are those of one bag if they are called as a
+    recorder calls its splits: ``NAME_0``, ``NAME_1`` and so on.
 
     The files are read one by one; ``metadata.yaml`` is asked for their names, the declared counts
     and the compression only, since its QoS profiles may differ from the files' and its start time
@@ -57,7 +78,8 @@ class Rosbag2Recording(Recording):
     Raises
     ------
     RecordingError
-        Nothing in it can be read, or all of it is in a serialization format other than ``cdr``.
+        Nothing in it can be read, or all of it is in a serialization format other than ``cdr``;
+        or nothing tells that the files of the folder are one bag.
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,12 +145,13 @@ class Rosbag2Recording(Recording):
                 f'the folder holds {", ".join(there)}'
             )
             self._metadata = None
-        if len({name.removesuffix('.zstd').rpartition('.')[2] for name in there}) > 1:
+        files = list(there.values())
+        if not are_one_bag(files):
             raise RecordingError(
-                f'{path}: .db3 and .mcap files side by side and no metadata.yaml to tell '
-                'which belong together; open one of them by its own name'
+                f'{path}: {some_of(there)} side by side and no metadata.yaml to tell which belong '
+                'together; open one of them by its own name'
             )
-        return list(there.values())
+        return files
 
     def _open_file(self, path: Path) -> RecordingError | None:
         """Open a bag file by what it is; return the reason why not."""

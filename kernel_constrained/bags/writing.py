@@ -86,7 +86,7 @@ class BagWriter:
     counts : Counter
         Messages written by topic.
     transient_local : set of str
-        As given; a topic may be added before its first message.
+        As given; a topic may be added before it is connected.
 
     Raises
     ------
@@ -139,19 +139,26 @@ class BagWriter:
         ------
         RecordingError
             Its type is not one of ROS's own, and no definition was given: a bag must carry it.
+            Or its stamp is one that the storage has no place for.
         """
         key = message.topic, message.type
-        connection = self._connections.get(key)
-        if connection is None:
-            connection = self._connections[key] = self._connect(*key)
-        self._writer.write(connection, message.stamp, message.data)
+        connection = self._connections.get(key) or self.connect(*key)
+        try:
+            self._writer.write(connection, message.stamp, message.data)
+        except OverflowError as error:
+            (other,) = PLUGINS.keys() - {self._storage}
+            raise RecordingError(
+                f'{message.topic}: {self._storage} cannot hold the stamp {message.stamp} ns; '
+                f'write {other}, or leave the topic out'
+            ) from error
         self.counts[message.topic] += 1
 
     def can_write(self, kind: str) -> bool:
         """Return whether the definition of a message type is known."""
         return self._types(kind) is not None
 
-    def _connect(self, topic: str, kind: str) -> Connection:
+    def connect(self, topic: str, kind: str) -> Connection:
+        """Make a topic part of the bag, with or without messages to come; raises like write."""
         types = self._types(kind)
         if types is None:
             raise RecordingError(
@@ -159,7 +166,10 @@ class BagWriter:
                 'leave the topic out'
             )
         qos = [TRANSIENT_LOCAL] if topic in self.transient_local else []
-        return self._writer.add_connection(topic, kind, typestore=types, offered_qos_profiles=qos)
+        connection = self._connections[topic, kind] = self._writer.add_connection(
+            topic, kind, typestore=types, offered_qos_profiles=qos
+        )
+        return connection
 
     def _types(self, kind: str) -> Typestore | None:
         """Return a store that knows a type: from the definition given, else ROS's own."""
@@ -171,8 +181,9 @@ class BagWriter:
                     parse(definition) if parse else get_types_from_msg(definition, kind)
                 )
                 types.generate_msgdef(kind, ros_version=2)
+                types.hash_rihs01(kind)
                 return types
-            except (TypesysError, KeyError):  # of a kind that rosbags does not understand
+            except (TypesysError, KeyError, RecursionError):  # rosbags does not understand it
                 pass
         return typestore() if kind in typestore().fielddefs else None
 
@@ -274,6 +285,8 @@ def write_bag(
                 f'{name}: {kept[name].count:,} messages not written, since the definition of '
                 f'{kept[name].type} is unknown'
             )
+        for name in known:
+            writer.connect(name, kept[name].type)
         for message in progress(recording.messages(known)):
             writer.write(message)
         if recording.losses and not writer.counts:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kernel_constrained.bags import LidarRecording, open_recording, RecordingError
+from kernel_constrained.bags.rosbag2 import bag_files
 from kernel_constrained.configuration import from_flat, read_parameter_file
 from kernel_constrained.offline import (
     classification,
@@ -29,6 +30,7 @@ from kernel_constrained.offline import (
     planner_report,
     scan_report,
 )
+from kernel_constrained.offline.output import keep, make_folder
 from kernel_constrained.offline.recorded import read_recorded
 from kernel_constrained.perception.classifier_config import ClassifierNodeConfig
 from kernel_constrained.perception.filter import ScanFilter
@@ -301,8 +303,11 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     seed = SEEDS[arguments.data] if arguments.seed is None else arguments.seed
     output = (arguments.output or Path('out') / arguments.data).resolve()
-    output.mkdir(parents=True, exist_ok=True)
+    source = Path(arguments.source)
+    recordings = bag_files(source) if source.is_dir() else [source]
     try:
+        keep(recordings, (output / 'recording.mcap', output / 'places.mcap'))
+        make_folder(output)
         if arguments.data == 'lidar':
             demo_lidar(output, seed)
         elif arguments.data == 'scans':

@@ -3,13 +3,12 @@
 """Run the filter over recordings without middleware, and say how good it was."""
 
 import argparse
-import errno
 import json
 import math
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -34,8 +33,9 @@ from kernel_constrained.offline.evaluation_report import (
     text_of,
     write_comparison,
 )
+from kernel_constrained.offline.output import keep, make_folder, remove
 from kernel_constrained.offline.sources import choose_topics, expanded, Topics
-from kernel_constrained.offline.suggest import suggested
+from kernel_constrained.offline.suggest import counted, suggested
 from kernel_constrained.offline.summary import summarised
 from kernel_constrained.perception.node_config import FilterNodeConfig
 
@@ -115,6 +115,7 @@ def evaluate(
     output
         Folder for ``result.json``, ``series.csv``, ``filter.yaml`` (the settings in effect),
         ``model.npz`` (what was learned), ``timing.json`` and ``evaluation.png``; None for none.
+        Those that are there are removed first.
     progress
         Whether to show a bar on a terminal.
 
@@ -129,13 +130,15 @@ def evaluate(
         The recording cannot be used, or not with these settings.
     """
     options = options or Options()
+    if output is not None:
+        remove(output / name for name in FILES)
     with open_recording(source) as recording:
         topics = choose_topics(recording, options.scan, options.pose)
         schedule = options.schedule(recording)
         config = config or suggested(recording, topics)
         config = fitting(config, topics, recording)
         if output is not None:
-            clear(output)
+            make_folder(output)
         evaluation = Evaluation(config, topics, recording.start, schedule)
         with evaluation.series:
             seconds = _feed(evaluation, recording, options, progress)
@@ -144,26 +147,6 @@ def evaluate(
             if output is not None:
                 _write(evaluation, result, seconds, output)
     return result
-
-
-def clear(output: Path, files: Iterable[str] = FILES) -> None:
-    """Make the folder, and remove what an earlier evaluation has written.
-
-    Raises
-    ------
-    RecordingError
-        Nothing can be written there.
-    """
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        for name in files:
-            (output / name).unlink(missing_ok=True)
-        if not os.access(output, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise RecordingError(
-            f'{output}: cannot be written to ({error.strerror}): choose another by --output'
-        ) from error
 
 
 def _feed(evaluation: Evaluation, recording: Recording, options: Options, progress: bool) -> float:
@@ -211,9 +194,13 @@ def _refuse_unscored(evaluation: Evaluation, recording: Recording) -> None:
 
 
 def _why_none(evaluation: Evaluation) -> str:
-    reasons = [f'{count} {reason}' for reason, count in sorted(evaluation.dropped.items())]
+    pairing = evaluation.filter.pairing
     received = ', '.join(f'{count} {kind}' for kind, count in evaluation.received.items())
-    why = f'received {received or "nothing"}; dropped {", ".join(reasons) or "none"}'
+    why = f'received {received or "nothing"}; dropped {counted(evaluation.dropped) or "none"}'
+    if pairing.jumps:
+        why += f'; stamps went back {pairing.jumps} times'
+    if pairing.unpaired:
+        why += f'; {pairing.unpaired} scans without a pose'
     if evaluation.filter.target.needs_previous and evaluation.filter.scans == 1:
         why += '; a motion needs two scans'
     return why
@@ -314,6 +301,14 @@ def unique(names: list[str]) -> list[str]:
     return result
 
 
+def files_of(tasks: list[Task], output: Path) -> Iterator[Path]:
+    """Yield what is to be written."""
+    for task in tasks:
+        yield from (task.output / name for name in FILES)
+    if len(tasks) > 1:
+        yield from (output / name for name in COMPARISON_FILES)
+
+
 def perform(task: Task, arguments: argparse.Namespace) -> dict[str, Any]:
     """Evaluate, and print what was found."""
     result = evaluate(task.source, task.config, options_of(arguments), task.output, progress=True)
@@ -346,8 +341,8 @@ def main(argv: list[str] | None = None) -> int:
     code = 0
     try:
         tasks = tasks_of(arguments)
-        if len(tasks) > 1:
-            clear(arguments.output, COMPARISON_FILES)
+        keep([*arguments.source, *arguments.config], files_of(tasks, arguments.output))
+        remove(files_of(tasks, arguments.output))
     except (ConfigurationError, RecordingError) as error:
         return _failed(error)
     for task in tasks:

@@ -5,15 +5,18 @@
 import argparse
 import inspect
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from kernel_constrained.bags import RecordingError
 from kernel_constrained.bags.record import RecordConfig
 from kernel_constrained.bags.replay import ReplayConfig
 from kernel_constrained.configuration import allowed
+from kernel_constrained.offline.output import writing_to
 from kernel_constrained.perception.classifier_config import ClassifierNodeConfig
 from kernel_constrained.perception.node_config import FilterNodeConfig
 from kernel_constrained.planning.node_config import PlannerNodeConfig
@@ -96,6 +99,11 @@ def main(argv: list[str] | None = None) -> int:
     output = parser.parse_args(argv).output
     if output is None:
         print(page(), end='')
-    else:
-        output.write_text(page(), encoding='utf-8')
+        return 0
+    try:
+        with writing_to(output):
+            output.write_text(page(), encoding='utf-8')
+    except RecordingError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 1
     return 0

@@ -4,8 +4,11 @@
 
 import argparse
 import importlib
+import sys
 from pathlib import Path
 
+from kernel_constrained.bags import RecordingError
+from kernel_constrained.offline.output import make_folder, remove
 from kernel_constrained.offline.reproduction.report import table_text
 
 # Experiment: what it reproduces. Each is a module of `reproduction`.
@@ -41,8 +44,14 @@ def main(argv: list[str] | None = None) -> int:
         help='where figures (PNG) and tables (markdown) go (default: %(default)s)',
     )  # fmt: skip
     arguments = parser.parse_args(argv)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    for name in EXPERIMENTS if arguments.experiment == 'all' else (arguments.experiment,):
+    names = EXPERIMENTS if arguments.experiment == 'all' else (arguments.experiment,)
+    try:
+        remove(arguments.output / f'{name}.md' for name in names)
+        make_folder(arguments.output)
+    except RecordingError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 1
+    for name in names:
         reproduce(name, arguments.output)
     print(f'figures and tables: {arguments.output}')
     return 0

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from kernel_constrained.bags import decode, Recording, RecordingError
 from kernel_constrained.offline.recorded import Recorded
+from kernel_constrained.offline.summary import ROUNDING
 from kernel_constrained.perception.geometry import motion_between, Pose, pose_from_quaternion
 
 Array = npt.NDArray[np.float64]
@@ -37,10 +38,15 @@ class Prequential(NamedTuple):
     baseline: Array
 
     def r_squared(self, first: float) -> Array:
-        """1 - error / variance over the samples from the share ``first`` on; shape (3,)."""
+        """1 - error / variance over the samples from the share ``first`` on; shape (3,).
+
+        NaN where the truth is the same but for rounding.
+        """
         part = slice(int(first * len(self.truth)), None)
         truth, estimate = self.truth[part], self.estimate[part]
-        return np.asarray(1.0 - ((estimate - truth) ** 2).mean(axis=0) / truth.var(axis=0))
+        variance = truth.var(axis=0)
+        variance[variance <= ROUNDING**2] = np.nan
+        return np.asarray(1.0 - ((estimate - truth) ** 2).mean(axis=0) / variance)
 
     def rmse(self, first: float) -> tuple[Array, Array]:
         """Root mean squared error of the filter and of the running mean; shape (3,) each."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kernel_constrained.bags import Recording, RecordingError
 from kernel_constrained.bags.opening import GRAPH_SUFFIXES, LOG_SUFFIXES
-from kernel_constrained.bags.rosbag2 import bag_files, BAG_SUFFIXES
+from kernel_constrained.bags.rosbag2 import are_one_bag, bag_files, BAG_SUFFIXES
 
 INPUT_TYPES = {'sensor_msgs/msg/LaserScan': 'scan', 'sensor_msgs/msg/Range': 'range'}
 POSE_TYPES = {
@@ -45,6 +45,9 @@ class Topics(NamedTuple):
 def expanded(names: Iterable[str]) -> list[str]:
     """Return the recordings that are named: of a folder that is no rosbag2, all that it holds.
 
+    A folder stands for the splits in it that have lost their ``metadata.yaml``
+    (:func:`are_one_bag`); other bag files are recordings of their own.
+
     Raises
     ------
     RecordingError
@@ -53,27 +56,28 @@ def expanded(names: Iterable[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         folder = Path(name)
-        if not folder.is_dir() or _is_bag(folder):
+        if not folder.is_dir() or (folder / 'metadata.yaml').exists():
             found.append(name)
             continue
-        inside = [str(path) for path in sorted(folder.iterdir()) if _is_recording(path)]
+        inside = [path for path in sorted(folder.iterdir()) if _is_recording(path)]
+        bags = bag_files(folder)
+        if are_one_bag(bags) and (len(bags) > 1 or inside == bags):
+            inside = [folder, *(path for path in inside if path not in bags)]
         if not inside:
             raise RecordingError(
                 f'{folder}: no recording in it: no rosbag2, CARMEN log (.log, .clf) or pose graph '
                 '(.g2o)'
             )
-        found += inside
+        found += map(str, inside)
     return found
-
-
-def _is_bag(folder: Path) -> bool:
-    return bool(bag_files(folder)) or (folder / 'metadata.yaml').exists()
 
 
 def _is_recording(path: Path) -> bool:
     """Whether it looks like one; one of ROS 1 too, so that it is said what to do with it."""
     if path.is_dir():
-        return _is_bag(path) or any(path.glob('*.bag'))
+        return (
+            bool(bag_files(path)) or (path / 'metadata.yaml').exists() or any(path.glob('*.bag'))
+        )
     return path.name.lower().endswith(SUFFIXES)
 
 

@@ -3,6 +3,7 @@
 """Settings that suit what a recording holds, where a person gives none."""
 
 import math
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from kernel_constrained.bags import decode_input, LidarRecording, Recording, RecordingError
 from kernel_constrained.configuration import from_flat, read_parameter_file
 from kernel_constrained.core import conditional_value_at_risk
+from kernel_constrained.offline.evaluation import UNDECODABLE
 from kernel_constrained.offline.sources import Topics
 from kernel_constrained.perception.geometry import motion_between, Pose
 from kernel_constrained.perception.messages import pose_of, reading_of, stamp_of
@@ -69,28 +71,38 @@ def _first_pairs(recording: Recording, topics: Topics) -> tuple[list[Any], list[
     pairing: Pairing[Any] = Pairing(max_gap=0.5, queue_size=100)
     scans: list[Any] = []
     poses: list[Pose] = []
+    dropped: Counter[str] = Counter()
     for message in recording.messages([topics.input, topics.pose]):
+        kind = 'pose' if message.topic == topics.pose else topics.input_type
         try:
             decoded = decode_input(message)
-            if message.topic == topics.pose:
+            if kind == 'pose':
                 pairing.add_pose(stamp_of(decoded), pose_of(decoded))
             else:
                 scan = reading_of(decoded)
                 scan.check()
                 pairing.add_scan(stamp_of(decoded), scan)
-        except (Unusable, RecordingError):
-            continue  # the filter will count it
+        except Unusable as error:
+            dropped[f'{kind}: {error.reason}'] += 1
+        except RecordingError:
+            dropped[f'{kind}: {UNDECODABLE}'] += 1
         for pair in pairing.pairs():
             scans.append(pair.scan)
             poses.append(pair.pose)
         if len(scans) >= LOOKED_AT:
             break
     if not scans:
+        why = f'dropped {counted(dropped)}' if dropped else 'are they of one clock?'
         raise RecordingError(
             f'{recording.name}: no {topics.input_type} on {topics.input} has a pose of '
-            f'{topics.pose} at its stamp: nothing to learn from; are they of one clock?'
+            f'{topics.pose} at its stamp: nothing to learn from; {why}'
         )
     return scans, poses
+
+
+def counted(dropped: Counter[str]) -> str:
+    """Say how many messages were dropped for which reason."""
+    return ', '.join(f'{count} {reason}' for reason, count in sorted(dropped.items()))
 
 
 def _for_ranges(poses: list[Pose]) -> dict[str, Any]:

@@ -31,6 +31,10 @@ NINETY_PERCENT = 1.6449
 # Share of the scored estimates before which they do not count as late: from these it has learned.
 EARLY = 0.7
 
+# A truth that differs by less than this, m or rad, does so by rounding alone: so do poses 4000 km
+# from the origin.
+ROUNDING = 1e-9
+
 # Distances that drift is given over, m.
 STRETCHES = (10, 100)
 
@@ -221,13 +225,13 @@ def _of_errors(error: Array) -> dict[str, float]:
 
 
 def _r_squared(error: Array, truth: Array, heading: bool) -> float:
-    """1 - mean squared error / variance of the truth; NaN where the truth is always the same."""
+    """1 - mean squared error / variance of the truth; NaN where that differs by rounding alone."""
     if heading:
         centre = math.atan2(np.sin(truth).mean(), np.cos(truth).mean())
     else:
         centre = float(truth.mean())
     variance = float((_from_centre(truth, centre, heading) ** 2).mean())
-    return 1.0 - float((error**2).mean()) / variance if variance > 0.0 else math.nan
+    return 1.0 - float((error**2).mean()) / variance if variance > ROUNDING**2 else math.nan
 
 
 def _root_mean_square(values: Array) -> float:

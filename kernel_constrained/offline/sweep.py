@@ -15,7 +15,8 @@ from tqdm import tqdm
 from kernel_constrained.bags import open_recording, RecordingError
 from kernel_constrained.configuration import ConfigurationError, flatten, write_parameter_file
 from kernel_constrained.offline.arguments import add_options, Options, options_of, Requirement
-from kernel_constrained.offline.evaluate import clear, fitting, read_config, unique
+from kernel_constrained.offline.evaluate import fitting, read_config, unique
+from kernel_constrained.offline.output import keep, make_folder, remove
 from kernel_constrained.offline.sources import choose_topics, expanded, Topics
 from kernel_constrained.offline.suggest import suggested
 from kernel_constrained.offline.sweep_engines import (
@@ -177,7 +178,10 @@ def parsed(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Try the settings of a grid, print the best ones, write all."""
     arguments = parsed(argv)
+    written = [arguments.output / name for name in FILES]
     try:
+        keep([*arguments.source, arguments.grid, arguments.config or ''], written)
+        remove(written)
         sweep = planned(arguments)
         for warning in warnings_of(sweep.grid, sweep.criteria):
             print(f'warning: {warning}', file=sys.stderr)
@@ -194,8 +198,8 @@ def main(argv: list[str] | None = None) -> int:
 def performed(sweep: Sweep, arguments: argparse.Namespace) -> list[list[Outcome]]:
     """Evaluate what was not evaluated before; return the outcomes in the order of the tasks."""
     folder = arguments.output / 'results'
-    clear(arguments.output, FILES)
-    clear(folder, ())
+    make_folder(arguments.output)
+    make_folder(folder)
     tasks = [task for of_setting in sweep.tasks for task in of_setting]
     before = [(task, outcome) for task in tasks if (outcome := stored(task, folder))]
     known = {task.key for task, _ in before}

@@ -91,6 +91,16 @@ def test_damaged_page_costs_its_own_messages_and_they_are_counted(database, garb
     assert any(f'at least {lost} messages lost' in loss for loss in recording.losses)
 
 
+def test_damaged_lengths_of_a_row_cost_its_message(database):
+    """SQLite calls them a lack of memory."""
+    original, _ = read(database)
+    (message,) = (message for message in original if message.stamp == 205)
+    overwrite(database, database.read_bytes().find(message.data) - 12, b'\xff' * 12)
+    messages, recording = read(database)
+    assert messages == [each for each in original if each != message]
+    assert 'damaged (MemoryError); at least 1 messages lost' in recording.losses[0]
+
+
 def test_damaged_last_page_is_known_by_the_index(database):
     original, _ = read(database)
     content = database.read_bytes()

@@ -112,6 +112,17 @@ def test_both_storages_without_metadata_are_refused(tmp_path):
     assert 'side by side' in refusal(tmp_path)
 
 
+@pytest.mark.parametrize(
+    'names', [('a.mcap', 'b.mcap'), ('a_0.db3', 'b_0.db3'), ('x.db3', 'x_1.db3')]
+)
+def test_bags_in_one_folder_that_are_no_splits_are_refused_by_name(bag, tmp_path, names):
+    for name in names:
+        bag(('a', 1, b'1'), name=f'folder/{name}')
+    assert f'{", ".join(names)} side by side and no metadata.yaml' in refusal(tmp_path / 'folder')
+    (tmp_path / 'folder' / 'metadata.yaml').write_text('damaged: [')
+    assert f'{", ".join(names)} side by side' in refusal(tmp_path / 'folder')
+
+
 def test_option_of_another_source_is_refused_and_the_allowed_are_named(tmp_path):
     assert 'takes seed, epochs, evaluate_epochs (got range_max)' in refusal('lidar', range_max=1)
     (tmp_path / 'x.log.gz').write_bytes(gzip.compress(b'\n'))

@@ -94,6 +94,21 @@ def test_type_without_a_known_definition_is_refused_by_name(tmp_path):
         writer.write(message)
 
 
+@pytest.mark.parametrize(
+    ('name', 'stamp', 'other'), [('x.mcap', -5, 'db3'), ('x.db3', 2**63, 'mcap')]
+)
+def test_stamp_that_the_storage_cannot_hold_is_refused_and_the_other_can(
+    tmp_path, name, stamp, other
+):
+    message = Message('a', STRING, stamp, b'1')
+    refused = pytest.raises(RecordingError, match=f'a: .* the stamp {stamp} ns; write {other}')
+    with refused, BagWriter(tmp_path / name) as writer:
+        writer.write(message)
+    assert not list(tmp_path.iterdir())
+    with BagWriter(tmp_path / f'x.{other}') as writer:
+        writer.write(message)
+
+
 def test_bag_without_messages_is_readable(tmp_path):
     with BagWriter(tmp_path / 'bag'):
         pass
@@ -114,6 +129,23 @@ def test_counts_name_topics_without_messages_too(tmp_path, shared_data):
     with open_recording(shared_data('bags/qos_mismatch_talker')) as recording:
         counts = write_bag(recording, tmp_path / 'copy')
     assert counts == {'/parameter_events': 0, '/rosout': 10, '/topic': 10}
+
+
+@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('messages', [[], [Message('/b', STRING, 5, b'\0\1\0\0')]])
+def test_topics_without_messages_are_kept(tmp_path, name, messages):
+    with BagWriter(tmp_path / 'first', transient_local=['/map']) as writer:
+        for topic in ('/map', '/a', '/b'):
+            writer.connect(topic, STRING)
+        for message in messages:
+            writer.write(message)
+    with open_recording(tmp_path / 'first') as recording:
+        assert set(recording.topics) == {'/map', '/a', '/b'}
+        check_round_trip(recording, tmp_path / 'new' / name)
+        assert not recording.losses
+        write_bag(recording, tmp_path / 'some' / name, topics=['a'])
+    with open_recording(tmp_path / 'some' / name) as some:
+        assert set(some.topics) == {'/a'}
 
 
 THING = """# of our own
@@ -148,7 +180,9 @@ def test_definition_that_a_bag_carries_is_carried_over(tmp_path, name):
             assert 'float64 size' in copy.definitions['my_msgs/msg/Thing']
 
 
-@pytest.mark.parametrize('definition', ['', 'no definition ???', 'my_msgs/Missing part'])
+@pytest.mark.parametrize(
+    'definition', ['', 'no definition ???', 'my_msgs/Missing part', 'my_msgs/Thing itself']
+)
 def test_topic_whose_type_nobody_defines_is_a_loss_and_the_others_are_written(
     tmp_path, bag, definition
 ):

@@ -20,7 +20,7 @@ from kernel_constrained.bags import (
     pose_bytes,
     RecordingError,
 )
-from kernel_constrained.offline import lidar_report, scan_report
+from kernel_constrained.offline import demo, lidar_report, scan_report
 from kernel_constrained.offline.recorded import read_recorded, Recorded
 
 pytest.importorskip('rclpy', reason='rclpy is not installed: the demonstrations were not run')
@@ -91,6 +91,21 @@ def test_a_demo_that_cannot_run_says_why(tmp_path):
     assert 'Traceback' not in result.stderr
 
 
+@pytest.mark.parametrize('source', ['recording.mcap', '.'])
+def test_a_demo_does_not_remove_the_recording_that_it_is_to_replay(source, tmp_path, capsys):
+    recording = tmp_path / 'recording.mcap'
+    recording.touch()
+    assert demo.main(['scans', '--source', str(tmp_path / source), '--output', str(tmp_path)]) == 1
+    assert f'error: {recording}: to be read, and to be overwritten' in capsys.readouterr().err
+    assert recording.exists()
+
+
+def test_a_demo_says_that_its_output_is_no_folder(tmp_path, capsys):
+    (tmp_path / 'file').touch()
+    assert demo.main(['lidar', '--output', str(tmp_path / 'file')]) == 1
+    assert 'file: cannot be written to (File exists)' in capsys.readouterr().err
+
+
 def recorded_of(stamps, estimates, **figures):
     defaults = {'processing_time': np.ones(len(stamps)), 'dual_variable': [], 'model_order': []}
     return Recorded(np.array(stamps), np.array(estimates), {**defaults, **figures})
@@ -143,6 +158,7 @@ def test_prequential_compares_motions_with_estimates_and_the_running_mean():
     assert result.truth == pytest.approx(np.tile([1.0, 0.0, 0.1], (100, 1)), abs=1e-9)
     errors, of_mean = result.rmse(0.7)
     assert errors == pytest.approx([0.01, 0.0, 0.0], abs=1e-9)
+    assert np.isnan(result.r_squared(0.7)).all(), 'every motion is the same'
     assert of_mean == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
     assert result.baseline[0].tolist() == [0.0, 0.0, 0.0]
 

@@ -17,6 +17,7 @@ from made_recordings import (
     drive,
     ODOMETRY_TYPE,
     pose_message,
+    POSE_TYPE,
     range_message,
     scan_message,
     SECOND,
@@ -24,7 +25,14 @@ from made_recordings import (
     written,
 )
 
-from kernel_constrained.bags import decode, open_recording, RecordingError, write_bag
+from kernel_constrained.bags import (
+    decode,
+    Message,
+    open_recording,
+    pose_bytes,
+    RecordingError,
+    write_bag,
+)
 from kernel_constrained.configuration import ConfigurationError
 from kernel_constrained.offline.arguments import Options
 from kernel_constrained.offline.evaluate import evaluate, FILES, read_config
@@ -352,10 +360,34 @@ def test_a_recording_of_few_scans_has_figures(count, tmp_path):
         assert 'n/a' in text_of(result)
 
 
+@pytest.mark.parametrize('start', [0.0, 4e6])
+def test_a_truth_that_is_the_same_but_for_rounding_has_no_r_squared(start, tmp_path):
+    """Driven straight ahead at a constant speed: every motion is the same."""
+    messages = [
+        message for i in range(60) for message in (
+            scan_message(i), Message('pose', POSE_TYPE, stamp_of(i),
+                                     pose_bytes(stamp_of(i), start + 0.1 * i, 0.03 * i, 0.29)))
+    ]  # fmt: skip
+    late = evaluate(written(tmp_path / 'straight.mcap', messages), config())['errors']['late']
+    assert [late[name]['r_squared'] for name in ('forward', 'left', 'yaw')] == [None] * 3
+
+
 def test_one_scan_has_no_motion(tmp_path):
     bag = written(tmp_path / 'one.mcap', drive(1))
     with pytest.raises(RecordingError, match=r'no estimate: .*a motion needs two scans'):
         evaluate(bag, output=tmp_path / 'out')
+
+
+def test_stamps_that_only_run_backwards_are_said_to(tmp_path):
+    messages = [
+        each(i, stamp_of(10 * (60 - i)), recorded=stamp_of(i))
+        for i in range(60) for each in (pose_message, scan_message)
+    ]  # fmt: skip
+    with pytest.raises(RecordingError, match=r'no estimate: .*; stamps went back 59 times$'):
+        evaluate(written(tmp_path / 'back.mcap', messages))
+    scans = [message for message in messages if message.topic == 'scan']
+    with pytest.raises(RecordingError, match=r'went back 59 times; 58 scans without a pose$'):
+        evaluate(written(tmp_path / 'alone.mcap', [pose_message(0), *scans]), config())
 
 
 def test_a_looped_recording_is_learned_twice(tmp_path):

@@ -15,7 +15,7 @@ from made_recordings import config, drive, pose_message, scan_message, stamp_of,
 
 from kernel_constrained.bags import BagWriter, killian_path, Message, RecordingError
 from kernel_constrained.configuration import write_parameter_file
-from kernel_constrained.offline.evaluate import FILES, main, parsed, unique
+from kernel_constrained.offline.evaluate import evaluate, FILES, main, parsed, unique
 from kernel_constrained.offline.summary import figure
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -223,6 +223,59 @@ def test_settings_that_cannot_be_used(run, room, tmp_path):
     assert 'mounting.source tf needs a running robot' in one_error(*run(room, '--config', other))
     other.write_text('a: [')
     assert 'is not YAML' in one_error(*run(room, '--config', other))
+
+
+def test_what_an_earlier_evaluation_left_is_removed_before_anything_can_fail(run, room, tmp_path):
+    out = tmp_path / 'out'
+    assert run(room)[0] == 0
+    (out / 'notes.txt').touch()
+    assert 'no such file' in one_error(*run(tmp_path / 'nothing'))
+    assert [path.name for path in out.iterdir()] == ['notes.txt']
+    (out / 'result.json').touch()
+    with pytest.raises(RecordingError):
+        evaluate(tmp_path / 'nothing', output=out)
+    assert [path.name for path in out.iterdir()] == ['notes.txt']
+
+
+def test_what_earlier_evaluations_left_is_removed_before_the_first_begins(
+    run, room, tmp_path, monkeypatch
+):
+    bags = room, written(tmp_path / 'other', drive(30))
+    assert run(*bags)[0] == 0
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('kernel_constrained.offline.evaluate.perform', interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(*bags)
+    assert not [path for path in (tmp_path / 'out').rglob('*') if path.is_file()]
+
+
+def test_an_input_that_would_be_removed_is_refused_and_nothing_is(run, room, tmp_path):
+    assert run(room)[0] == 0
+    own = tmp_path / 'out' / 'filter.yaml'
+    before = {path: path.read_bytes() for path in (tmp_path / 'out').iterdir()}
+    (tmp_path / 'link.yaml').symlink_to(own)
+    for given in (own, tmp_path / 'link.yaml'):
+        line = one_error(*run(tmp_path / 'nothing', '--config', given))
+        assert f'{own}: to be read, and to be overwritten: copy it elsewhere' in line
+        assert '--output' in line
+    one_error(*run(tmp_path / 'out' / 'series.csv'))
+    assert before == {path: path.read_bytes() for path in (tmp_path / 'out').iterdir()}
+    assert run(room, '--config', own, output=tmp_path / 'other')[0] == 0
+
+
+def test_an_input_that_would_be_removed_is_refused_with_several_too(run, room, tmp_path):
+    few = settings(tmp_path / 'few.yaml', features__sectors=3)
+    many = settings(tmp_path / 'many.yaml')
+    assert run(room, '--config', few, many)[0] == 0
+    own = tmp_path / 'out' / 'room' / 'filter' / 'filter.yaml'
+    own.parent.mkdir()
+    few.rename(own)
+    assert f'{own}: to be read' in one_error(*run(room, '--config', own, many))
+    assert own.exists()
+    assert (tmp_path / 'out' / 'comparison.csv').exists()
 
 
 def test_an_output_that_cannot_be_written_is_said_before_the_work(run, room, tmp_path):

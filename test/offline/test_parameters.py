@@ -4,6 +4,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from kernel_constrained.configuration import fields
 from kernel_constrained.offline.parameters import main, NODES, page
 
@@ -33,3 +35,15 @@ def test_page_is_printed_or_written(tmp_path, capsys):
     assert capsys.readouterr().out == page()
     assert main(['--output', str(tmp_path / 'page.md')]) == 0
     assert (tmp_path / 'page.md').read_text(encoding='utf-8') == page()
+
+
+@pytest.mark.parametrize(
+    ('output', 'why'), [('no/page.md', 'No such file or directory'), ('', 'Is a directory')]
+)
+def test_an_output_that_cannot_be_written_is_said(output, why, tmp_path, capsys):
+    assert main(['--output', str(tmp_path / output)]) == 1
+    error = capsys.readouterr().err
+    assert (
+        error == f'error: {tmp_path / output}: cannot be written to ({why}): choose another '
+        'by --output\n'
+    )

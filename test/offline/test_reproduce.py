@@ -47,6 +47,22 @@ def test_all_runs_every_experiment(ran, tmp_path):
     )
 
 
+def test_a_table_of_before_does_not_stand_for_an_experiment_that_fails(ran, tmp_path, monkeypatch):
+    assert reproduce.main(['all', '--output', str(tmp_path)]) == 0
+    monkeypatch.setattr(sys.modules['kernel_constrained.offline.reproduction.svm'], 'run', None)
+    with pytest.raises(TypeError):
+        reproduce.main(['svm', '--output', str(tmp_path)])
+    assert not (tmp_path / 'svm.md').exists()
+    assert (tmp_path / 'rates.md').exists()
+
+
+def test_an_output_that_is_no_folder_is_said(ran, tmp_path, capsys):
+    (tmp_path / 'file').touch()
+    assert reproduce.main(['svm', '--output', str(tmp_path / 'file')]) == 1
+    assert f'error: {tmp_path / "file"}: cannot be written to (File exi' in capsys.readouterr().err
+    assert not ran
+
+
 def test_an_unknown_experiment_is_named_with_those_there_are(capsys):
     with pytest.raises(SystemExit) as stopped:
         reproduce.main(['motion'])

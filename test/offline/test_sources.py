@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which recordings and which topics are meant."""
 
+from pathlib import Path
+
 import pytest
 from made_recordings import drive, pose_message, range_message, scan_message, written
 
@@ -41,6 +43,28 @@ def test_a_folder_stands_for_all_recordings_in_it(tmp_path):
     (tmp_path / 'ros1' / 'x.bag').touch()
     names = ['b', 'graph.g2o', 'lost', 'old.bag', 'robot.clf.gz', 'robot.log', 'ros1']
     assert expanded([str(tmp_path)]) == [str(tmp_path / name) for name in names]
+
+
+def test_bag_files_of_one_folder_are_one_recording_only_where_they_are_called_as_splits(tmp_path):
+    def inside(folder, *names):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).touch()
+        found = expanded([str(tmp_path / folder)])
+        return [str(Path(each).relative_to(tmp_path)) for each in found]
+
+    assert inside('two', 'aces.mcap', 'intel.mcap') == ['two/aces.mcap', 'two/intel.mcap']
+    assert inside('runs', 'a_0.db3', 'b_0.db3', 'b_1.db3') == [
+        'runs/a_0.db3', 'runs/b_0.db3', 'runs/b_1.db3',
+    ]  # fmt: skip
+    assert inside('both', 'x_0.db3', 'x_0.mcap') == ['both/x_0.db3', 'both/x_0.mcap']
+    assert inside('beside', 'robot.log', 'x.mcap') == ['beside/robot.log', 'beside/x.mcap']
+    assert inside('single', 'x.mcap') == ['single']
+    assert inside('splits', 'x_0.mcap.zstd', 'x_1.mcap') == ['splits']
+    assert inside('splits_and_log', 'robot.log', 'x_0.mcap', 'x_10.mcap') == [
+        'splits_and_log', 'splits_and_log/robot.log',
+    ]  # fmt: skip
+    assert inside('described', 'a.mcap', 'b.mcap', 'metadata.yaml') == ['described']
 
 
 def test_names_files_and_bags_stand_for_themselves(tmp_path):

@@ -118,6 +118,34 @@ def test_what_cannot_be_used_is_left_out(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ('stamps', 'scan', 'why'),
+    [
+        (lambda i: 0, {}, '20 pose: zero stamp, 20 scan: zero stamp'),
+        (stamp_of, {'ranges': []}, '20 scan: empty scan'),
+        (stamp_of, {'ranges': [1.0]}, '20 scan: only one beam'),
+        (stamp_of, {'angle_increment': 0.0}, '20 scan: bad angle_increment'),
+    ],
+)
+def test_what_is_wrong_with_scans_of_which_none_can_be_used_is_said(stamps, scan, why, tmp_path):
+    usual = {'ranges': np.ones(9), 'angle_min': 0.0, 'angle_increment': 0.1, 'range_min': 0.1}
+    messages = [
+        message for i in range(20) for message in (
+            pose_message(i, stamps(i), recorded=stamp_of(i)),
+            Message('scan', SCAN_TYPE, stamp_of(i),
+                    scan_bytes(stamps(i), **{**usual, 'range_max': 9.0, **scan})),
+        )
+    ]  # fmt: skip
+    with pytest.raises(RecordingError, match=f'nothing to learn from; dropped {why}$'):
+        suggestion(tmp_path / 'unusable', messages)
+
+
+def test_a_message_that_cannot_be_decoded_is_said_where_it_is_all_there_is(tmp_path):
+    pose, scan = drive(1)
+    with pytest.raises(RecordingError, match=r'dropped 1 scan: cannot be decoded$'):
+        suggestion(tmp_path / 'damaged', [pose, scan._replace(data=b'\0\1\0\0')])
+
+
 def test_without_a_pose_at_the_scans_there_is_nothing_to_suggest(tmp_path):
     with BagWriter(tmp_path / 'apart') as writer:
         for i in range(20):

@@ -545,6 +545,22 @@ def test_a_recording_that_is_not_there_is_said_before_anything_runs(grid, tmp_pa
     assert not output.exists()
 
 
+def test_what_an_earlier_sweep_left_is_removed_before_anything_can_fail(grid, tmp_path, capsys):
+    for name in TABLES:
+        (tmp_path / name).write_text('of an earlier sweep')
+    assert main(['none.log', '--grid', str(grid), '--output', str(tmp_path)]) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('option', ['--config', '--grid'])
+def test_an_input_that_would_be_removed_is_refused(option, logs, config, grid, tmp_path, capsys):
+    best = tmp_path / 'best.yaml'
+    best.write_text({'--config': config, '--grid': grid}[option].read_text())
+    assert main([*arguments(logs, config, grid, tmp_path), option, str(best)]) == 1
+    assert f'error: {best}: to be read, and to be overwritten: copy it' in capsys.readouterr().err
+    assert best.exists()
+
+
 def test_an_output_that_cannot_be_written_is_said_before_anything_runs(
     logs, config, grid, tmp_path, capsys
 ):
