@@ -18,7 +18,7 @@ from kernel_constrained.nodes.diagnostics import LOOK_PERIOD
 from kernel_constrained.nodes.managed import ManagedNode
 from kernel_constrained.nodes.mounting import TransformMounting
 from kernel_constrained.nodes.qos import RECORDING
-from kernel_constrained.nodes.saving import Saver
+from kernel_constrained.nodes.saving import check_place, Saver
 from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.intake import ScanIntake
 from kernel_constrained.perception.learning import ScanLearner
@@ -64,6 +64,8 @@ class LearningNode(ManagedNode):
         self.model = self.make_model()
         self.model.warm_up()
         file, path = self.config.model, Path(self.config.model.path)
+        if file.saves:
+            check_place(path)
         if file.load_at_start == 'always' or (
             file.load_at_start == 'if_present' and path.exists()
         ):
@@ -91,20 +93,23 @@ class LearningNode(ManagedNode):
         """Hand run-time parameters to the learner."""
         self.model.reconfigure(config)
 
-    def release(self) -> None:
+    def keep(self) -> None:
         """Say what was learned, and save the model where that is asked for."""
         learner, cvar = self.model.learner, self.model.cvar()
         self.get_logger().info(
             f'learned {self.model.samples} samples, model order {learner.model_order_}, '
             f'CVaR {cvar:.3g}'
         )
-        self.destroy_timer(self._autosave)
         self._saver.wait()
+        if self.config.model.save_at_end:
+            self.get_logger().info(self._save())
+
+    def release(self) -> None:
+        """Save no more, and stop listening to TF."""
+        self.destroy_timer(self._autosave)
         if self._mounting is not None:
             self._mounting.close()
             self._mounting = None
-        if self.config.model.save_at_end:
-            self.get_logger().info(self._save())
 
     # -- figures ----------------------------------------------------------------------------
 

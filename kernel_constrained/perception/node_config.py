@@ -59,10 +59,14 @@ class ModelConfig:
         0.0, 'how often the model is saved while the node runs, 0 for never', unit='s', low=0.0
     )
 
+    @property
+    def saves(self) -> bool:
+        """Whether the model is saved without being asked for."""
+        return self.save_at_end or self.autosave_period > 0.0
+
     def __attrs_post_init__(self) -> None:
         """Refuse to load or save without a file."""
-        wanted = self.load_at_start != 'never' or self.save_at_end or self.autosave_period > 0.0
-        if wanted and not self.path:
+        if (self.load_at_start != 'never' or self.saves) and not self.path:
             raise ConfigurationError(
                 'path is empty: name the model file that is to be loaded or saved '
                 f'(load_at_start {self.load_at_start}, save_at_end {self.save_at_end}, '
