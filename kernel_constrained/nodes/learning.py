@@ -10,7 +10,7 @@ from typing import Any
 
 from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Float64
-from std_srvs.srv import SetBool, Trigger
+from std_srvs.srv import SetBool
 
 from kernel_constrained import model_file
 from kernel_constrained.nodes import diagnostics
@@ -19,6 +19,7 @@ from kernel_constrained.nodes.managed import ManagedNode
 from kernel_constrained.nodes.mounting import TransformMounting
 from kernel_constrained.nodes.qos import RECORDING
 from kernel_constrained.nodes.saving import check_place, Saver
+from kernel_constrained.nodes.services import answering, offer
 from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.intake import ScanIntake
 from kernel_constrained.perception.learning import ScanLearner
@@ -83,10 +84,8 @@ class LearningNode(ManagedNode):
     def serve(self) -> list[Any]:
         """Create the services."""
         return [
-            self.create_service(Trigger, '~/save', self._serve(lambda _: self._save())),
-            self.create_service(Trigger, '~/load', self._serve(lambda _: self._load())),
-            self.create_service(Trigger, '~/reset', self._serve(lambda _: self._reset())),
-            self.create_service(SetBool, '~/set_learning', self._serve(self._set_learning)),
+            *offer(self, {'save': self._save, 'load': self._load, 'reset': self._reset}),
+            self.create_service(SetBool, '~/set_learning', answering(self, self._set_learning)),
         ]
 
     def reconfigure(self, config: Any) -> None:
@@ -140,20 +139,6 @@ class LearningNode(ManagedNode):
             self._figures[name].publish(Float64(data=value()))
 
     # -- services ---------------------------------------------------------------------------
-
-    def _serve(self, action: Callable[[Any], str]) -> Callable[[Any, Any], Any]:
-        """Make a service callback that answers with what the action says or why it failed."""
-
-        def callback(request: Any, response: Any) -> Any:
-            try:
-                response.message = action(request)
-                response.success = True
-            except (OSError, ValueError) as error:
-                response.message = str(error)
-                response.success = False
-            return response
-
-        return callback
 
     def _save_in_background(self) -> None:
         """Save what was learned by now, while messages come."""

@@ -15,6 +15,7 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import SetBool, Trigger
 
 from kernel_constrained.nodes.filter_node import FilterNode
+from kernel_constrained.nodes.services import answering
 from kernel_constrained.perception.filter import ScanFilter
 
 UNCONFIGURED, INACTIVE = State.PRIMARY_STATE_UNCONFIGURED, State.PRIMARY_STATE_INACTIVE
@@ -187,9 +188,21 @@ def node(domain):
 
 def test_without_a_model_file_save_and_load_say_what_is_missing(node):
     for action in (node._save, node._load):
-        answer = node._serve(lambda _, action=action: action())(None, Trigger.Response())
+        answer = answering(node, lambda _, act=action: act())(None, Trigger.Response())
         assert not answer.success
         assert answer.message == 'parameter model.path is empty: name the model file there'
+
+
+def test_a_fault_of_our_own_in_a_service_is_answered_and_logged(node, monkeypatch, capfd):
+    monkeypatch.setattr(node.filter, 'reset', lambda: 1 / 0)
+    monkeypatch.setattr(node, 'reconfigure', lambda _: 1 / 0)
+    answer = answering(node, lambda _: node._reset())(None, Trigger.Response())
+    (result,) = node.set_parameters([Parameter('learner.step_size', value=0.1)])
+    assert not answer.success
+    assert not result.successful
+    for said in (answer.message, result.reason):
+        assert said == 'internal error ZeroDivisionError: division by zero'
+    assert capfd.readouterr().err.count('Traceback') == 2
 
 
 def test_a_fault_of_our_own_in_a_callback_is_counted_and_logged_and_it_goes_on(

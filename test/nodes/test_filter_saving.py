@@ -80,7 +80,7 @@ def test_what_became_of_a_save_that_was_asked_for_is_shown(probe, start, tmp_pat
 
 def test_where_a_model_is_to_be_saved_is_looked_at_first(tmp_path):
     check_place(tmp_path / 'model.npz')
-    with pytest.raises(OSError, match=r'parameter model\.path.*there is no folder .*; make it, or'):
+    with pytest.raises(OSError, match=r'model\.path\): there is no folder .*; make it, or give'):
         check_place(tmp_path / 'none' / 'model.npz')
     with pytest.raises(OSError, match='that is a folder; name a file in it'):
         check_place(tmp_path)
