@@ -6,6 +6,7 @@ The node and the offline commands use this same object: what it is fed decides w
 """
 
 import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -299,6 +300,11 @@ class PlaceClassifier(ScanLearner):
         """Split into (plain values, arrays): what a model file holds."""
         header, arrays = super().to_parts()
         return {**header, 'labels': dict(self.labels)}, arrays
+
+    def restore(self, path: str | Path) -> None:
+        """Take what was learned from a file; a label that was given before holds no longer."""
+        super().restore(path)
+        self.label('')
 
     def _take_parts(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:
         self.labels = {str(label): int(count) for label, count in header['labels'].items()}

@@ -352,6 +352,19 @@ def test_a_file_that_does_not_fit_is_refused_and_says_why(tmp_path):
         PlaceClassifier.load(path)
 
 
+def test_loading_ends_the_label_that_was_given(tmp_path):
+    path = tmp_path / 'places.npz'
+    places = classifier(max_labels=3)
+    walk(places, names(10))
+    places.save(path)
+    places = classifier(max_labels=3)
+    places.label('kitchen')  # none too many here, but beside those of the file
+    places.restore(path)
+    assert places.label_in_force == ''
+    walk(places, ['room'], 10, labels=False)
+    assert list(places.labels) == list(KINDS)
+
+
 def test_reset_forgets_all_but_the_labels_that_are_given():
     places = classifier(labels=('room', 'corridor', 'door'))
     walk(places, names(30))
