@@ -42,7 +42,7 @@ class NodeMountingConfig(MountingConfig):
         'parameters', 'mounting by these parameters, or by TF (needs tf2_ros)',
         choices=('parameters', 'tf'),
     )  # fmt: skip
-    base_frame: str = parameter('base_link', "the robot's frame, where source is tf")
+    base_frame: str = parameter('base_link', "the robot's frame")
 
 
 @attrs.frozen
@@ -101,8 +101,9 @@ class FilterNodeConfig(FilterConfig):
     """All that can be chosen of the filter node."""
 
     frame_id: str = parameter(
-        '', "frame of the estimate, empty for the trusted pose's (for a motion, the scan's)"
-    )
+        '', "frame of the estimate; empty for the trusted pose's, of a motion for "
+        "mounting.base_frame, or the scan's where the mounting is zero",
+    )  # fmt: skip
     autostart: bool = parameter(True, 'whether the node configures and activates itself')
     executor: str = parameter(
         'single',
