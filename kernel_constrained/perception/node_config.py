@@ -56,8 +56,9 @@ class ModelConfig:
     )  # fmt: skip
     save_at_end: bool = parameter(False, 'whether to save the model when the node ends')
     autosave_period: float = parameter(
-        0.0, 'how often the model is saved while the node runs, 0 for never', unit='s', low=0.0
-    )
+        0.0, 'how often the model is saved while the node runs, 0 for never', unit='s', low=0.0,
+        high=1e9,
+    )  # fmt: skip
 
     @property
     def saves(self) -> bool:
