@@ -3,6 +3,7 @@
 """States and transitions of filter_node, its services in each state, and faults of our own."""
 
 import importlib.util
+from types import SimpleNamespace
 
 import pytest
 import rclpy
@@ -227,6 +228,23 @@ def test_a_fault_of_our_own_in_a_callback_is_counted_and_logged_and_it_goes_on(
     logged = capfd.readouterr().err
     assert 'ZeroDivisionError: division by zero' in logged, 'with its traceback'
     assert 'Traceback' in logged
+
+
+def test_losses_are_gaps_in_the_numbers_of_a_publisher_that_was_alone_before_too(
+    node, monkeypatch
+):
+    entry, publishers = node.inputs['pose'], 1
+    subscription = SimpleNamespace(get_publisher_count=lambda: publishers)
+    monkeypatch.setattr(entry, '_subscription', subscription)
+    monkeypatch.setattr(entry, '_callback', lambda _: None)
+    for publishers, number, lost in (
+        (1, 7, 0), (1, 8, 0), (1, 11, 2),
+        (2, 100, 2), (2, 12, 2), (1, 101, 2),  # the first one went away
+        (1, 103, 3), (1, 1, 3), (1, 2, 3),
+    ):  # fmt: skip
+        entry._receive(None, {'publication_sequence_number': number})
+        assert entry.lost == lost, (publishers, number)
+    assert entry.findings(heard=True) == {'lost before they were read: pose': 3}
 
 
 def test_an_activation_that_fails_half_way_leaves_nothing_behind(node, monkeypatch):
