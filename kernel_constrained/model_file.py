@@ -7,7 +7,6 @@ import json
 import os
 import tempfile
 import time
-import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -76,9 +75,11 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, npt.NDA
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header: dict[str, Any] = json.loads(str(arrays.pop('header')))
+        if not isinstance(header, dict):
+            raise TypeError('its header is no JSON object')
     except FileNotFoundError as error:
         raise ModelFileError(f'{path} does not exist') from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # of a damaged file zipfile, numpy and its parser raise many kinds
         raise ModelFileError(f'{path} is no model file or is damaged ({error})') from error
     if header.get('kind') != kind:
         raise ModelFileError(f'{path} holds a {header.get("kind")}, expected a {kind}')

@@ -43,13 +43,15 @@ class ReplayConfig:
     )
     rate: float = parameter(
         1.0, 'speed in recorded time, 0 for as fast as lockstep or ceiling allow', low=0.0,
-        runtime=True,
+        high=1e6, runtime=True,
     )  # fmt: skip
     ceiling: float = parameter(
         2000.0, 'most messages to publish without lockstep', unit='1/s', low=1.0, runtime=True
     )
     loop: bool = parameter(False, 'whether to begin again at the end')
-    start_offset: float = parameter(0.0, 'where to begin in the recording', unit='s', low=0.0)
+    start_offset: float = parameter(
+        0.0, 'where to begin in the recording', unit='s', low=0.0, high=1e9
+    )
     duration: float = parameter(math.inf, 'how much to play', unit='s', low=1e-9)
     start_paused: bool = parameter(False, 'whether to wait for ~/resume or ~/play_next')
     seek_to: float = parameter(

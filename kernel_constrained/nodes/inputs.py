@@ -125,11 +125,17 @@ class Input:
         self.node.get_logger().warning(self.incompatible)
 
     def _receive(self, message: Any, info: Any) -> None:
-        """Look for gaps in the publisher's sequence numbers, then hand the message on."""
+        """Look for gaps in the publisher's sequence numbers, then hand the message on.
+
+        Which of several publishers has sent a message is not said: their numbers tell nothing.
+        """
         sequence = info['publication_sequence_number'] or 0
         missing = sequence - self._sequence - 1
-        if missing > 0 and self._sequence and self._subscription.get_publisher_count() == 1:
-            self.lost += missing
-            self.last_loss = time.monotonic()
+        if missing:
+            alone = self._subscription.get_publisher_count() == 1
+            if alone and self._sequence and missing > 0:
+                self.lost += missing
+                self.last_loss = time.monotonic()
+            sequence = sequence if alone else 0
         self._sequence = sequence
         self._callback(message)

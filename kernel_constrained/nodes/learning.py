@@ -10,7 +10,7 @@ from typing import Any
 
 from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Float64
-from std_srvs.srv import SetBool, Trigger
+from std_srvs.srv import SetBool
 
 from kernel_constrained import model_file
 from kernel_constrained.nodes import diagnostics
@@ -18,7 +18,8 @@ from kernel_constrained.nodes.diagnostics import LOOK_PERIOD
 from kernel_constrained.nodes.managed import ManagedNode
 from kernel_constrained.nodes.mounting import TransformMounting
 from kernel_constrained.nodes.qos import RECORDING
-from kernel_constrained.nodes.saving import Saver
+from kernel_constrained.nodes.saving import check_place, Saver
+from kernel_constrained.nodes.services import answering, offer
 from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.intake import ScanIntake
 from kernel_constrained.perception.learning import ScanLearner
@@ -64,6 +65,8 @@ class LearningNode(ManagedNode):
         self.model = self.make_model()
         self.model.warm_up()
         file, path = self.config.model, Path(self.config.model.path)
+        if file.saves:
+            check_place(path)
         if file.load_at_start == 'always' or (
             file.load_at_start == 'if_present' and path.exists()
         ):
@@ -81,30 +84,31 @@ class LearningNode(ManagedNode):
     def serve(self) -> list[Any]:
         """Create the services."""
         return [
-            self.create_service(Trigger, '~/save', self._serve(lambda _: self._save())),
-            self.create_service(Trigger, '~/load', self._serve(lambda _: self._load())),
-            self.create_service(Trigger, '~/reset', self._serve(lambda _: self._reset())),
-            self.create_service(SetBool, '~/set_learning', self._serve(self._set_learning)),
+            *offer(self, {'save': self._save, 'load': self._load, 'reset': self._reset}),
+            self.create_service(SetBool, '~/set_learning', answering(self, self._set_learning)),
         ]
 
     def reconfigure(self, config: Any) -> None:
         """Hand run-time parameters to the learner."""
         self.model.reconfigure(config)
 
-    def release(self) -> None:
+    def keep(self) -> None:
         """Say what was learned, and save the model where that is asked for."""
         learner, cvar = self.model.learner, self.model.cvar()
         self.get_logger().info(
             f'learned {self.model.samples} samples, model order {learner.model_order_}, '
             f'CVaR {cvar:.3g}'
         )
-        self.destroy_timer(self._autosave)
         self._saver.wait()
+        if self.config.model.save_at_end:
+            self.get_logger().info(self._save())
+
+    def release(self) -> None:
+        """Save no more, and stop listening to TF."""
+        self.destroy_timer(self._autosave)
         if self._mounting is not None:
             self._mounting.close()
             self._mounting = None
-        if self.config.model.save_at_end:
-            self.get_logger().info(self._save())
 
     # -- figures ----------------------------------------------------------------------------
 
@@ -135,20 +139,6 @@ class LearningNode(ManagedNode):
             self._figures[name].publish(Float64(data=value()))
 
     # -- services ---------------------------------------------------------------------------
-
-    def _serve(self, action: Callable[[Any], str]) -> Callable[[Any, Any], Any]:
-        """Make a service callback that answers with what the action says or why it failed."""
-
-        def callback(request: Any, response: Any) -> Any:
-            try:
-                response.message = action(request)
-                response.success = True
-            except (OSError, ValueError) as error:
-                response.message = str(error)
-                response.success = False
-            return response
-
-        return callback
 
     def _save_in_background(self) -> None:
         """Save what was learned by now, while messages come."""

@@ -24,9 +24,9 @@ from kernel_constrained.perception.unusable import Unusable
 class ManagedNode(LifecycleNode):
     """A lifecycle node that configures itself from a configuration class and outlives its inputs.
 
-    A node of this package says what it is made of by seven methods: :meth:`build`,
-    :meth:`serve`, :meth:`connect`, :meth:`reconfigure`, :meth:`level`, :meth:`figures` and
-    :meth:`release`.
+    A node of this package says what it is made of by eight methods: :meth:`build`,
+    :meth:`serve`, :meth:`connect`, :meth:`reconfigure`, :meth:`level`, :meth:`figures`,
+    :meth:`keep` and :meth:`release`.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ class ManagedNode(LifecycleNode):
         The same by ``input: reason``.
     refusal : str
         Why the node could not be activated, if it could not.
+    exit_code : int
+        1 where it could not end as asked for, else 0.
     """
 
     def __init__(self, name: str, config_class: type, **arguments: Any) -> None:
@@ -55,6 +57,7 @@ class ManagedNode(LifecycleNode):
         self.dropped: Counter[str] = Counter()
         self.last_drop = -math.inf
         self.refusal = ''
+        self.exit_code = 0
         self.inputs: dict[str, Input] = {}
         self._offered: list[Any] = []
         self._outputs: list[Any] = []
@@ -92,8 +95,11 @@ class ManagedNode(LifecycleNode):
         """Return what diagnostics show beside the level and the counts."""
         raise NotImplementedError
 
+    def keep(self) -> None:
+        """Save what is to outlive the node; raise what prevents it."""
+
     def release(self) -> None:
-        """Save and forget what :meth:`build` made."""
+        """Forget what :meth:`build` made."""
 
     # -- inputs -----------------------------------------------------------------------------
 
@@ -206,14 +212,16 @@ class ManagedNode(LifecycleNode):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release everything."""
-        self.close()
+        """Release everything; nothing where what is to be kept cannot be."""
+        if not self._keep('clean up'):
+            return TransitionCallbackReturn.FAILURE
+        self._release()
         return super().on_cleanup(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release everything."""
+        """Release everything, and say whether what is to be kept is."""
         self.close()
-        return super().on_shutdown(state)
+        return TransitionCallbackReturn.FAILURE if self.exit_code else super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Release everything: the node is unconfigured again and can be configured anew."""
@@ -221,16 +229,33 @@ class ManagedNode(LifecycleNode):
         return super().on_error(state)
 
     def close(self) -> None:
-        """Disconnect and release, once; what goes wrong is logged."""
+        """Keep what is to be kept and release everything, once; what goes wrong is logged."""
         self._disconnect()
         if self._diagnostics is None:
             return
-        self._diagnostics.destroy()
-        self._diagnostics = None
+        if not self._keep('end as asked for'):
+            self.exit_code = 1
+        self._release()
+
+    def _keep(self, transition: str) -> bool:
+        """Save what is to outlive the node, and return whether that could be done."""
+        try:
+            self.keep()
+        except Exception as error:
+            self._refuse(transition, error)
+            return False
+        return True
+
+    def _release(self) -> None:
+        """Take back all that being configured has brought."""
+        if self._diagnostics is not None:
+            self._diagnostics.destroy()
+            self._diagnostics = None
         try:
             self.release()
         except Exception as error:
-            self._refuse('end as asked for', error)
+            self._refuse('release everything', error)
+            self.exit_code = 1
         self._unbuild()
 
     def _unbuild(self) -> None:

@@ -33,7 +33,7 @@ class TransformMounting:
                 f'mounting.source is tf, but tf2_ros cannot be imported ({error}): install it, '
                 'or give mounting.x, y, yaw and upside_down with mounting.source: parameters'
             ) from error
-        self._base_frame = base_frame
+        self._base_frame = base_frame.lstrip('/')  # tf2 refuses a slash
         self._failures = tf2_ros.TransformException
         self._buffer = tf2_ros.Buffer()
         self._listener = tf2_ros.TransformListener(self._buffer, node)
@@ -41,6 +41,7 @@ class TransformMounting:
     def of(self, sensor_frame: str) -> Mounting:
         """Return the newest mounting of a sensor; raises ``Unusable`` where there is none yet."""
         try:
+            sensor_frame = sensor_frame.lstrip('/')
             found = self._buffer.lookup_transform(self._base_frame, sensor_frame, Time())
         except self._failures as error:
             raise Unusable('no transform', str(error)) from error

@@ -26,6 +26,7 @@ from kernel_constrained.configuration import (
     from_flat,
     read_parameter_file,
 )
+from kernel_constrained.nodes.services import reason
 
 T = TypeVar('T')
 
@@ -114,8 +115,8 @@ def change_at_runtime(node: Node, cls: type, apply: Callable[[dict[str, Any]], N
                     raise ConfigurationError(f'{parameter.name} cannot change while running')
             if values:
                 apply(values)
-        except ConfigurationError as error:
-            return SetParametersResult(successful=False, reason=str(error))
+        except Exception as error:
+            return SetParametersResult(successful=False, reason=reason(node, error))
         return SetParametersResult(successful=True)
 
     node.add_on_set_parameters_callback(callback)

@@ -13,7 +13,6 @@ from nav_msgs.msg import OccupancyGrid, Path
 from rclpy.clock import Clock, ClockType
 from rclpy.time import Time
 from sensor_msgs.msg import LaserScan
-from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from kernel_constrained.nodes import diagnostics
@@ -25,6 +24,7 @@ from kernel_constrained.nodes.mounting import TransformMounting
 from kernel_constrained.nodes.plans import PathMessage
 from kernel_constrained.nodes.qos import MAP, NEWEST, RESULTS
 from kernel_constrained.nodes.running import run
+from kernel_constrained.nodes.services import offer
 from kernel_constrained.perception.unusable import Unusable
 from kernel_constrained.planning.config import circles_of
 from kernel_constrained.planning.intake import AGED, Planned, PlannerIntake
@@ -78,7 +78,7 @@ class PlannerNode(ManagedNode):
 
     def serve(self) -> list[Any]:
         """Create the services."""
-        return [self.create_service(Trigger, '~/reset', self._reset)]
+        return offer(self, {'reset': self._reset})
 
     def connect(self) -> list[Any]:
         """Create publishers, then subscribe."""
@@ -145,11 +145,10 @@ class PlannerNode(ManagedNode):
         self.used[kind] -= 1
         self._drop(kind, error.reason, str(error))
 
-    def _reset(self, _: Any, response: Any) -> Any:
+    def _reset(self) -> str:
         self.planner.reset()
         self.newest = None
-        response.success, response.message = True, 'forgot the path and what was seen'
-        return response
+        return 'forgot the path and what was seen'
 
     # -- diagnostics ------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 from std_msgs.msg import Header
 
 from kernel_constrained.bags.record import RecordConfig
@@ -45,18 +46,11 @@ class RecordNode(Node):
         self._timer = self.create_timer(0.05, self._look_for_topics)
 
     def _look_for_topics(self) -> None:
-        """Subscribe to topics as they appear; with all and the consumer there, be ready."""
-        known = dict(self.get_topic_names_and_types())
-        for name in sorted(self._missing & known.keys()):
-            kind = message_class(known[name][0])
-            if kind is None:
-                raise ConfigurationError(f'{name}: no {known[name][0]} installed')
-            subscription = self.create_subscription(
-                kind, name, self._recorder(name, known[name][0]), self._matching_qos(name),
-                raw=True,
-            )  # fmt: skip
-            self._inputs.append(subscription)
-            self._missing.discard(name)
+        """Subscribe to topics as somebody publishes them; with all and the consumer, be ready."""
+        for name in sorted(self._missing):
+            publishers = self.get_publishers_info_by_topic(name)
+            if publishers:
+                self._subscribe(name, publishers)
         answers = self.config.answer_topic
         if self._missing or (
             answers and not self.count_publishers(self.resolve_topic_name(answers))
@@ -70,6 +64,16 @@ class RecordNode(Node):
         if time.monotonic() - self._connected >= SETTLE:
             self._be_ready(answers)
 
+    def _subscribe(self, name: str, publishers: list[TopicEndpointInfo]) -> None:
+        type_name = publishers[0].topic_type
+        kind = message_class(type_name)
+        if kind is None:
+            raise ConfigurationError(f'{name}: no {type_name} installed')
+        profile = self._matching_qos(name, [p.qos_profile for p in publishers])
+        record = self._recorder(name, type_name)
+        self._inputs.append(self.create_subscription(kind, name, record, profile, raw=True))
+        self._missing.discard(name)
+
     def _be_ready(self, answers: str) -> None:
         """Begin to pass answers on: a replay in lockstep that waits for them may begin."""
         self.destroy_timer(self._timer)
@@ -78,12 +82,11 @@ class RecordNode(Node):
             self.create_subscription(Header, answers, self._processed.publish, ANSWERS)
         self.get_logger().info(f'recording {len(self.config.topics)} topics')
 
-    def _matching_qos(self, name: str) -> QoSProfile:
+    def _matching_qos(self, name: str, offered: list[QoSProfile]) -> QoSProfile:
         """Reliable, unless somebody publishes on the topic with best effort.
 
         What was published before is recorded too where all publishers keep it for that.
         """
-        offered = [p.qos_profile for p in self.get_publishers_info_by_topic(name)]
         if any(profile.reliability == ReliabilityPolicy.BEST_EFFORT for profile in offered):
             return SENSOR_DATA
         durabilities = {profile.durability for profile in offered}

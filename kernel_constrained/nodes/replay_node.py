@@ -24,8 +24,8 @@ from kernel_constrained.nodes.consumers import Consumers
 from kernel_constrained.nodes.messages import header_stamp, message_class
 from kernel_constrained.nodes.parameters import change_at_runtime, declare
 from kernel_constrained.nodes.qos import ANSWERS, LATCHED, overridable, RECORDING, SETTLE
-from kernel_constrained.nodes.replay_controls import offer
 from kernel_constrained.nodes.running import run
+from kernel_constrained.nodes.services import offer
 
 # Seconds of playing before other callbacks and signals have their turn, and waits within that are
 # slept through: a turn of the executor takes half a millisecond.
@@ -240,6 +240,7 @@ class ReplayNode(Node):
     # -- controls ---------------------------------------------------------------------------
 
     def _make_controls(self) -> None:
+        # named as those of rosbag2's player
         actions = {
             'pause': self._pause,
             'resume': self._resume,

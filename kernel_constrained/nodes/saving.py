@@ -2,10 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saving a model while the node goes on: no message waits for a disk."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+
+
+def check_place(path: Path) -> None:
+    """Raise OSError where no model can be saved to parameter model.path; it says what to do."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        problem = f'there is no folder {folder}; make it'
+    elif path.is_dir():
+        problem = 'that is a folder; name a file in it'
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        problem = f'folder {folder} cannot be written to; allow it'
+    else:
+        return
+    raise OSError(
+        f'no model can be saved to {path} (parameter model.path): {problem}, or give another path'
+    )
 
 
 class Saver:

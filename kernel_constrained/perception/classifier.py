@@ -6,6 +6,7 @@ The node and the offline commands use this same object: what it is fed decides w
 """
 
 import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from kernel_constrained.perception.classifier_config import ClassifierConfig, UN
 from kernel_constrained.perception.geometry import Mounting
 from kernel_constrained.perception.inputs import scan_features
 from kernel_constrained.perception.learning import plain_scan, ScanLearner
-from kernel_constrained.perception.pairing import check_jump, SECOND
+from kernel_constrained.perception.pairing import check_jump, SECOND, Stamps
 from kernel_constrained.perception.scan import Reading, Scan
 from kernel_constrained.perception.unusable import Unusable
 
@@ -81,6 +82,13 @@ class Learned(NamedTuple):
     loss: float
 
 
+class Label(NamedTuple):
+    """A label that was given, and the stamp of the first scan that it holds for, once there."""
+
+    text: str
+    since: int | None
+
+
 class Waiting(NamedTuple):
     """A scan that was classified and can be learned."""
 
@@ -118,11 +126,11 @@ class PlaceClassifier(ScanLearner):
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__(config)
         self.jumps = 0
-        self._newest: int | None = None
+        self._stamps = Stamps()
         self._waiting: Waiting | None = None
         self._unknown: set[str] = set()
-        self._given = ''
-        self._given_since: int | None = None
+        self._given = Label('', None)
+        self._before_leap = self._given
         self.reset()
 
     def reset(self) -> None:
@@ -150,7 +158,7 @@ class PlaceClassifier(ScanLearner):
             Where it is no label, or unknown where all are given, or one too many. The one before
             holds no longer in any case.
         """
-        self._given, self._given_since = '', None
+        self._give('')
         text = text.strip()
         if not text:
             return
@@ -159,7 +167,11 @@ class PlaceClassifier(ScanLearner):
             raise Unusable('no label', problem)
         if text not in self.labels:
             self._check_new(text)
-        self._given = text
+        self._give(text)
+
+    def _give(self, text: str) -> None:
+        """Let a label hold from the next scan on, whatever its stamp."""
+        self._given = self._before_leap = Label(text, None)
 
     def _check_new(self, label: str) -> None:
         """Refuse a label that cannot be added, by its name."""
@@ -179,15 +191,16 @@ class PlaceClassifier(ScanLearner):
     @property
     def label_in_force(self) -> str:
         """Return the label of the next scan, if it comes soon enough; empty for none."""
-        return self._given
+        return self._given.text
 
     def _label_at(self, stamp: int) -> str:
         """Label that holds at a scan that has just come; it begins to hold with the first."""
-        if self._given_since is None:
-            self._given_since = stamp
-        elif (stamp - self._given_since) / SECOND > self.config.label.hold:
-            self._given = ''
-        return self._given
+        text, since = self._given
+        if since is None:
+            self._given = Label(text, stamp)
+        elif (stamp - since) / SECOND > self.config.label.hold:
+            self._given = Label('', since)
+        return self._given.text
 
     # -- scans ------------------------------------------------------------------------------
 
@@ -209,22 +222,32 @@ class PlaceClassifier(ScanLearner):
         """
         if isinstance(scan, Reading):
             raise Unusable('a single range where a scan is expected')
-        back = False
-        if self._newest is not None and stamp <= self._newest:
-            check_jump(stamp, self._newest)
-            back = True
+        newest = self._stamps.newest
+        if newest is not None and stamp <= newest:
+            check_jump(stamp, newest)
         features = scan_features(scan, self.config.features, self.mounting)
         scores = self._scores(features)
-        if back:
-            self._jump_back()
-        self._newest, self._waiting = stamp, Waiting(stamp, features, scores)
+        self._take_stamp(stamp)
+        self._waiting = Waiting(stamp, features, scores)
         return self._classification(stamp, scores)
 
-    def _jump_back(self) -> None:
-        """Go on in a bag that began again: a label of the pass before holds no longer."""
-        self.jumps += 1
-        if self._given_since is not None:
-            self._given, self._given_since = '', None
+    def _take_stamp(self, stamp: int) -> None:
+        """Follow the clock: in a bag that begins again a label of the pass before does not hold.
+
+        After a few wrong stamps it does.
+        """
+        stamps = self._stamps
+        back = stamps.newest is not None and stamp <= stamps.newest
+        self.jumps += back
+        if stamps.resumes_at(stamp):
+            stamps.resume()
+            self._given = self._before_leap
+        else:
+            if stamps.leaps_at(stamp):
+                self._before_leap = self._given
+            if back and self._given.since is not None:
+                self._given = Label('', None)
+        stamps.take(stamp)
 
     def learn(self) -> Learned | None:
         """Learn the newest scan, once, if a label holds for it; return what became of it.
@@ -277,6 +300,11 @@ class PlaceClassifier(ScanLearner):
         """Split into (plain values, arrays): what a model file holds."""
         header, arrays = super().to_parts()
         return {**header, 'labels': dict(self.labels)}, arrays
+
+    def restore(self, path: str | Path) -> None:
+        """Take what was learned from a file; a label that was given before holds no longer."""
+        super().restore(path)
+        self.label('')
 
     def _take_parts(self, header: dict[str, Any], arrays: dict[str, Array]) -> None:
         self.labels = {str(label): int(count) for label, count in header['labels'].items()}

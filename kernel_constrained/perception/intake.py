@@ -131,6 +131,10 @@ class Intake(ScanIntake):
     def estimate_frame(self) -> str:
         """Frame of the estimate; without a pose yet, and none configured, it has no name."""
         given, frames = self.config, self.frames
-        if self.filter.target.needs_previous:
-            return given.frame_id or given.input.frame_id or frames.get('scan', '')
-        return given.frame_id or given.pose.frame_id or frames.get('pose', '')
+        if not self.filter.target.needs_previous:
+            frame = given.frame_id or given.pose.frame_id or frames.get('pose', '')
+        elif self._mounting is not None or self.filter.mounting != Mounting():
+            frame = given.frame_id or given.mounting.base_frame
+        else:
+            frame = given.frame_id or given.input.frame_id or frames.get('scan', '')
+        return str(frame.lstrip('/'))

@@ -137,7 +137,7 @@ class ScanLearner:
         try:
             loaded = cls(from_flat(cls.CONFIG, header['config']))
             loaded._take_parts(header, arrays)
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:
             raise ModelFileError(f'{path} does not fit this version ({error})') from error
         return loaded
 

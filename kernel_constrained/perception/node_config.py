@@ -42,7 +42,7 @@ class NodeMountingConfig(MountingConfig):
         'parameters', 'mounting by these parameters, or by TF (needs tf2_ros)',
         choices=('parameters', 'tf'),
     )  # fmt: skip
-    base_frame: str = parameter('base_link', "the robot's frame, where source is tf")
+    base_frame: str = parameter('base_link', "the robot's frame")
 
 
 @attrs.frozen
@@ -56,13 +56,18 @@ class ModelConfig:
     )  # fmt: skip
     save_at_end: bool = parameter(False, 'whether to save the model when the node ends')
     autosave_period: float = parameter(
-        0.0, 'how often the model is saved while the node runs, 0 for never', unit='s', low=0.0
-    )
+        0.0, 'how often the model is saved while the node runs, 0 for never', unit='s', low=0.0,
+        high=1e9,
+    )  # fmt: skip
+
+    @property
+    def saves(self) -> bool:
+        """Whether the model is saved without being asked for."""
+        return self.save_at_end or self.autosave_period > 0.0
 
     def __attrs_post_init__(self) -> None:
         """Refuse to load or save without a file."""
-        wanted = self.load_at_start != 'never' or self.save_at_end or self.autosave_period > 0.0
-        if wanted and not self.path:
+        if (self.load_at_start != 'never' or self.saves) and not self.path:
             raise ConfigurationError(
                 'path is empty: name the model file that is to be loaded or saved '
                 f'(load_at_start {self.load_at_start}, save_at_end {self.save_at_end}, '
@@ -97,8 +102,9 @@ class FilterNodeConfig(FilterConfig):
     """All that can be chosen of the filter node."""
 
     frame_id: str = parameter(
-        '', "frame of the estimate, empty for the trusted pose's (for a motion, the scan's)"
-    )
+        '', "frame of the estimate; empty for the trusted pose's, of a motion for "
+        "mounting.base_frame, or the scan's where the mounting is zero",
+    )  # fmt: skip
     autostart: bool = parameter(True, 'whether the node configures and activates itself')
     executor: str = parameter(
         'single',

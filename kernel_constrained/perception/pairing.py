@@ -45,26 +45,60 @@ class Pair(Generic[T]):
     track: int
 
 
-class Stream(Generic[T]):
+class Stamps:
+    """The stamps of a stream, a few of which may be wrong: seconds ahead of the others or behind.
+
+    Attributes
+    ----------
+    newest : int or None
+        The newest one of this pass.
+    """
+
+    def __init__(self) -> None:
+        self.newest: int | None = None
+        self._leapt_from, self._since_leap = 0, GLITCH
+
+    def leaps_at(self, stamp: int) -> bool:
+        """Whether the clock leaps to a stamp, and may be wrong from there on."""
+        if self.newest is None or self._since_leap < GLITCH:
+            return False
+        return not 0 < stamp - self.newest <= JUMP
+
+    def take(self, stamp: int) -> None:
+        """Take note of a stamp."""
+        if self.newest is not None and self.leaps_at(stamp):
+            self._leapt_from, self._since_leap = self.newest, 0
+        self._since_leap += 1
+        self.newest = stamp
+
+    def resumes_at(self, stamp: int) -> bool:
+        """Whether a stamp goes on where the clock leapt from a few messages ago."""
+        if self.newest is None or self._since_leap >= GLITCH or stamp <= self._leapt_from:
+            return False
+        return stamp <= self.newest or self.newest <= self._leapt_from
+
+    def resume(self) -> None:
+        """Forget the stamps since the leap."""
+        self.newest, self._since_leap = self._leapt_from, GLITCH
+
+
+class Stream(Stamps, Generic[T]):
     """What has come of one kind and waits for the other.
 
     Attributes
     ----------
     stamps, items : list
         Oldest first.
-    newest : int or None
-        Newest stamp of this pass.
     next_pass : Stream or None
         After the clock has jumped back, until the other kind's does: what came since.
     """
 
     def __init__(self, size: int) -> None:
+        super().__init__()
         self.size = size
         self.stamps: list[int] = []
         self.items: list[T] = []
-        self.newest: int | None = None
         self.next_pass: Stream[T] | None = None
-        self._leapt_from, self._since_leap = 0, GLITCH
 
     @property
     def now(self) -> 'Stream[T]':
@@ -73,12 +107,9 @@ class Stream(Generic[T]):
 
     def append(self, stamp: int, item: T) -> int:
         """Take an item; return how many of the oldest had to go for it."""
-        if self.newest is not None and stamp - self.newest > JUMP and self._since_leap >= GLITCH:
-            self._leapt_from, self._since_leap = self.newest, 0
-        self._since_leap += 1
+        self.take(stamp)
         self.stamps.append(stamp)
         self.items.append(item)
-        self.newest = stamp
         return self.drop(len(self.stamps) - self.size)
 
     def drop(self, count: int) -> int:
@@ -87,16 +118,12 @@ class Stream(Generic[T]):
         del self.stamps[:count], self.items[:count]
         return count
 
-    def resumes_at(self, stamp: int) -> bool:
-        """Whether a stamp goes on where the clock leapt from a few messages ago."""
-        return self._since_leap < GLITCH and stamp > self._leapt_from
-
-    def resume(self, stamp: int) -> int:
-        """Forget what came since the leap; return how many items."""
+    def forget_from(self, stamp: int) -> int:
+        """Forget what came since the leap, as the stream resumes at a stamp; return how many."""
         place = bisect.bisect_left(self.stamps, stamp)
         forgotten = len(self.stamps) - place
         del self.stamps[place:], self.items[place:]
-        self.newest, self._since_leap = self._leapt_from, GLITCH
+        self.resume()
         return forgotten
 
     def begin_next_pass(self) -> int:
@@ -222,7 +249,7 @@ class Pairing(Generic[T]):
             return
         self.jumps += 1
         if stream.now.resumes_at(stamp):
-            self._forget(stream, stream.now.resume(stamp))
+            self._forget(stream, stream.now.forget_from(stamp))
             return
         if stream.next_pass:  # again, and the other did not: that pass had no partner
             self._forget(stream, len(stream.next_pass.stamps))

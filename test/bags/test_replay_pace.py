@@ -5,6 +5,7 @@
 import math
 from itertools import islice
 
+import attrs
 import pytest
 
 from kernel_constrained.bags.playback import Pace, Playback, Refused
@@ -97,6 +98,21 @@ def test_the_rate_changes_from_where_it_is():
     assert pace.delay(110 * SECOND, 2.0) == pytest.approx(2.0)
     pace.set_rate(0.0, 2.0)
     assert pace.delay(110 * SECOND, 2.0) == 0.0
+
+
+def test_at_the_highest_rate_recorded_time_is_a_stamp():
+    highest = attrs.fields(ReplayConfig).rate.metadata['high']
+    pace = Pace(rate=highest)
+    pace.delay(100 * SECOND, 50.0)
+    pace.sent(100 * SECOND, 50.0)
+    pace.delay(10**9 * SECOND, 50.0)
+    assert pace.position(51.0) == pytest.approx((100 + highest) * SECOND)
+
+
+@pytest.mark.parametrize('name', ['rate', 'start_offset', 'clock_frequency'])
+def test_what_time_is_reckoned_with_is_finite(name):
+    with pytest.raises(ConfigurationError, match=f'{name} must be a number from'):
+        ReplayConfig(**{name: math.inf})
 
 
 def test_from_rate_zero_recorded_time_goes_on_at_the_newest_message():

@@ -3,6 +3,7 @@
 """States and transitions of filter_node, its services in each state, and faults of our own."""
 
 import importlib.util
+from types import SimpleNamespace
 
 import pytest
 import rclpy
@@ -15,6 +16,7 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import SetBool, Trigger
 
 from kernel_constrained.nodes.filter_node import FilterNode
+from kernel_constrained.nodes.services import answering
 from kernel_constrained.perception.filter import ScanFilter
 
 UNCONFIGURED, INACTIVE = State.PRIMARY_STATE_UNCONFIGURED, State.PRIMARY_STATE_INACTIVE
@@ -187,9 +189,21 @@ def node(domain):
 
 def test_without_a_model_file_save_and_load_say_what_is_missing(node):
     for action in (node._save, node._load):
-        answer = node._serve(lambda _, action=action: action())(None, Trigger.Response())
+        answer = answering(node, lambda _, act=action: act())(None, Trigger.Response())
         assert not answer.success
         assert answer.message == 'parameter model.path is empty: name the model file there'
+
+
+def test_a_fault_of_our_own_in_a_service_is_answered_and_logged(node, monkeypatch, capfd):
+    monkeypatch.setattr(node.filter, 'reset', lambda: 1 / 0)
+    monkeypatch.setattr(node, 'reconfigure', lambda _: 1 / 0)
+    answer = answering(node, lambda _: node._reset())(None, Trigger.Response())
+    (result,) = node.set_parameters([Parameter('learner.step_size', value=0.1)])
+    assert not answer.success
+    assert not result.successful
+    for said in (answer.message, result.reason):
+        assert said == 'internal error ZeroDivisionError: division by zero'
+    assert capfd.readouterr().err.count('Traceback') == 2
 
 
 def test_a_fault_of_our_own_in_a_callback_is_counted_and_logged_and_it_goes_on(
@@ -214,6 +228,23 @@ def test_a_fault_of_our_own_in_a_callback_is_counted_and_logged_and_it_goes_on(
     logged = capfd.readouterr().err
     assert 'ZeroDivisionError: division by zero' in logged, 'with its traceback'
     assert 'Traceback' in logged
+
+
+def test_losses_are_gaps_in_the_numbers_of_a_publisher_that_was_alone_before_too(
+    node, monkeypatch
+):
+    entry, publishers = node.inputs['pose'], 1
+    subscription = SimpleNamespace(get_publisher_count=lambda: publishers)
+    monkeypatch.setattr(entry, '_subscription', subscription)
+    monkeypatch.setattr(entry, '_callback', lambda _: None)
+    for publishers, number, lost in (
+        (1, 7, 0), (1, 8, 0), (1, 11, 2),
+        (2, 100, 2), (2, 12, 2), (1, 101, 2),  # the first one went away
+        (1, 103, 3), (1, 1, 3), (1, 2, 3),
+    ):  # fmt: skip
+        entry._receive(None, {'publication_sequence_number': number})
+        assert entry.lost == lost, (publishers, number)
+    assert entry.findings(heard=True) == {'lost before they were read: pose': 3}
 
 
 def test_an_activation_that_fails_half_way_leaves_nothing_behind(node, monkeypatch):

@@ -44,6 +44,7 @@ def get(probe, *names, node='filter_node'):
         ({'features.sectors': 2.5}, 'features.sectors must be an integer from 1 to 4096'),
         ({'input.type': 'range'}, 'input.type range does not go with features.type sectors'),
         ({'model.load_at_start': 'always'}, 'model: path is empty: name the model file'),
+        ({'model.path': 'm', 'model.autosave_period': '.inf'}, 'model.autosave_period must be'),
         ({'executor': 'many'}, "executor must be one of single, events (got 'many')"),
     ],
 )  # fmt: skip

@@ -11,12 +11,16 @@ import sys
 import time
 
 import numpy as np
+import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from feeding import AXIS, Robot, Watch, write_model
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from probing import DISCOVERY, ended_by, REPOSITORY
 from std_srvs.srv import Trigger
 
 from kernel_constrained import model_file
+from kernel_constrained.nodes.saving import check_place
 from kernel_constrained.perception.filter import FORMAT, ScanFilter
 
 
@@ -74,12 +78,53 @@ def test_what_became_of_a_save_that_was_asked_for_is_shown(probe, start, tmp_pat
         watch.wait(lambda _, __, values: values['model file'].startswith('saved at '))
 
 
+def test_where_a_model_is_to_be_saved_is_looked_at_first(tmp_path):
+    check_place(tmp_path / 'model.npz')
+    with pytest.raises(OSError, match=r'model\.path\): there is no folder .*; make it, or give'):
+        check_place(tmp_path / 'none' / 'model.npz')
+    with pytest.raises(OSError, match='that is a folder; name a file in it'):
+        check_place(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, 'access', lambda *_: False)
+        with pytest.raises(OSError, match='cannot be written to; allow it'):
+            check_place(tmp_path / 'model.npz')
+
+
+def test_what_cannot_be_saved_at_the_end_is_refused_at_the_start_and_kept_at_a_cleanup(
+    probe, start, tmp_path
+):
+    def change(transition):
+        request = ChangeState.Request(transition=Transition(id=transition))
+        return probe.call(ChangeState, 'filter_node/change_state', request).success
+
+    path = tmp_path / 'models' / 'model.npz'
+    process = start('filter_node', **{**AXIS, 'model.path': path, 'model.save_at_end': True})
+    probe.wait(lambda: 'cannot configure' in process.text, what='a refusal')
+    assert f'cannot configure: no model can be saved to {path}' in process.text
+    path.parent.mkdir()
+    assert change(Transition.TRANSITION_CONFIGURE)
+    assert change(Transition.TRANSITION_ACTIVATE)
+    robot, watch = Robot(probe), Watch(probe)
+    robot.drive(5)
+    path.parent.rmdir()
+    assert change(Transition.TRANSITION_DEACTIVATE)
+    assert not change(Transition.TRANSITION_CLEANUP)
+    assert 'cannot clean up: ' in process.text
+    assert change(Transition.TRANSITION_ACTIVATE)
+    watch.wait(lambda *_: watch.values['samples learned'] == '5', 'what was learned')
+    assert process.end() == 1, process.text
+    assert 'cannot end as asked for: ' in process.text
+    assert 'Traceback' not in process.text
+
+
 def test_a_folder_that_cannot_be_written_is_a_warning_and_it_goes_on(probe, start, tmp_path):
     folder = tmp_path / 'models'
+    folder.mkdir()
     process = start('filter_node', **saving(folder / 'model.npz'))
     watch = Watch(probe)
     with ended_by(process):
         robot = Robot(probe)
+        folder.rmdir()
         robot.drive(5)
         watch.wait(lambda level, text, _: level == DiagnosticStatus.WARN and 'not saved' in text)
         assert 'No such file or directory' in watch.status.message

@@ -287,7 +287,8 @@ def transform_message(frame, qx=0.0, qw=1.0):
 
 def test_mounting_by_tf_is_waited_for_then_used_and_refused_where_tilted(probe, start, tmp_path):
     (tmp_path / 'tf2_ros.py').write_text(TF2_ROS)
-    process = start('filter_node', paths=[tmp_path], **{**AXIS, 'mounting.source': 'tf'})
+    given = {**AXIS, 'mounting.source': 'tf', 'mounting.base_frame': '/base_link'}
+    process = start('filter_node', paths=[tmp_path], **given)
     watch = Watch(probe)
     with ended_by(process):
         robot = Robot(probe)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """replay_node's services, clock, names and qualities of service; how it ends."""
 
+import math
 import signal
 import time
 
@@ -152,7 +153,8 @@ def test_seeking_in_a_loop_and_stopping(play):
 def test_the_rate_changes_while_playing_and_a_wrong_one_is_refused(play):
     player = play(rate=0.1)
     player.wait_for(1)
-    assert not player.set('rate', -1.0).successful
+    for wrong in (-1.0, math.inf):
+        assert not player.set('rate', wrong).successful
     assert not player.set('clock_frequency', 1.0).successful
     assert player.set('rate', 0.0).successful
     assert player.end() == 0, player.process.text

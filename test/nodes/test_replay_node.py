@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
-from probing import CONFIG, ended_by
+from probing import CONFIG, DISCOVERY, ended_by
 from rclpy.duration import Duration
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, qos_profile_sensor_data, QoSProfile
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import LaserScan, Range
@@ -23,6 +23,7 @@ from kernel_constrained.perception.filter import ScanFilter
 from kernel_constrained.perception.intake import Intake
 from kernel_constrained.perception.node_config import FilterNodeConfig
 
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 LIDAR, SCANS = CONFIG / 'filter_lidar.yaml', CONFIG / 'filter_scans.yaml'
 
 
@@ -183,7 +184,8 @@ def test_a_loop_begins_again_until_it_is_ended(probe, start):
     [
         ({'source': 'nowhere.mcap'}, 2, 'nowhere.mcap: no such file or folder'),
         ({'source': 'lidar', 'topics': '[scan]'}, 2, 'lidar: no topic scan; it holds pose, range'),
-        ({'rate': -1.0}, 2, 'rate must be a number of at least 0'),
+        ({'rate': -1.0}, 2, 'rate must be a number from 0 to 1e+06'),
+        ({'rate': '.inf'}, 2, 'rate must be a number from 0 to 1e+06'),
         ({'start_offset': 999.0}, 2, 'lidar: start_offset 999 s lies beyond its end at 181.1 s'),
         ({'remap': '[range=front]'}, 2, 'remap must hold entries like'),
         ({'remap': '["range:=a b"]'}, 2, 'remap: range cannot be played: Invalid topic name'),
@@ -272,8 +274,7 @@ def test_a_recording_holds_all_that_was_published(start, tmp_path):
 
 
 def test_what_was_published_for_late_subscribers_is_recorded_and_stays_so(probe, start, tmp_path):
-    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    probe.node.create_publisher(String, 'map_name', latched).publish(String(data='attic'))
+    probe.node.create_publisher(String, 'map_name', LATCHED).publish(String(data='attic'))
     path = tmp_path / 'recording.mcap'
     recorder = start('record_node', destination=path, topics='[map_name]')
     probe.wait(lambda: 'recording 1 topics' in recorder.text, 60, 'the recorder')
@@ -283,6 +284,31 @@ def test_what_was_published_for_late_subscribers_is_recorded_and_stays_so(probe,
         assert recording.topics['/map_name'].transient_local
         (message,) = recording.messages()
     assert decode(message).data == 'attic'
+
+
+@pytest.mark.parametrize(
+    'profile', [qos_profile_sensor_data, LATCHED], ids=['best effort', 'latched']
+)
+def test_a_publisher_that_comes_after_its_consumer_is_recorded(probe, start, tmp_path, profile):
+    heard = probe.collect(String, 'said', profile)
+    path = tmp_path / 'recording.mcap'
+    recorder = start('record_node', destination=path, topics='[said, ready]')
+    # with the one topic found, it has seen that the other has a consumer only
+    ready = probe.node.create_publisher(String, 'ready', 1)
+    probe.wait(ready.get_subscription_count, DISCOVERY, 'a subscription to ready')
+    probe.spin(0.5)
+    said = probe.node.create_publisher(String, 'said', profile)
+    if profile is LATCHED:
+        said.publish(String(data='before'))
+    probe.wait(lambda: 'recording 2 topics' in recorder.text, DISCOVERY, 'the recorder')
+    said.publish(String(data='after'))
+    probe.wait(lambda: heard and heard[-1].data == 'after', what='the message')
+    probe.spin(0.5)
+    assert recorder.end() == 0, recorder.text
+    with open_recording(path) as recording:
+        recorded = [decode(message).data for message in recording.messages()]
+        assert recording.topics['/said'].transient_local == (profile is LATCHED)
+    assert recorded == [message.data for message in heard]
 
 
 def test_of_a_topic_that_nobody_publishes_the_recorder_says_so_at_the_end(probe, start, tmp_path):

@@ -167,9 +167,17 @@ def test_the_estimate_is_in_the_frame_of_the_pose_or_of_the_scan():
         ({'target__type': 'motion'}, '', 'laser'),
         ({'target__type': 'pose', 'pose__frame_id': 'map'}, 'map', 'map'),
         ({'target__type': 'motion', 'frame_id': 'base_link'}, 'base_link', 'base_link'),
+        ({'target__type': 'motion', 'mounting__yaw': math.pi}, 'base_link', 'base_link'),
+        ({'target__type': 'motion', 'mounting__upside_down': True, 'frame_id': 'me'}, 'me', 'me'),
+        ({'target__type': 'pose', 'mounting__yaw': math.pi}, '', 'map'),
+        ({'target__type': 'pose', 'pose__frame_id': '/map'}, 'map', 'map'),
+        ({'target__type': 'pose', 'frame_id': '/odom'}, 'odom', 'odom'),
+        ({'target__type': 'motion', 'input__frame_id': '/laser'}, 'laser', 'laser'),
     ):
         intake = intake_of(**settings)
         assert intake.estimate_frame == before
         intake.scan(scan_message(1))
         intake.pose(pose_message(1))
         assert intake.estimate_frame == after
+    by_tf = intake_of(lambda _: Mounting(), target__type='motion', mounting__base_frame='/base')
+    assert by_tf.estimate_frame == 'base'

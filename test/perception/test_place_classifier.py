@@ -21,6 +21,8 @@ from kernel_constrained.perception.unusable import Unusable
 
 SETTINGS = {'features.sectors': 8, 'learner.bandwidth': 1.0, 'learner.step_size': 0.2}
 
+TENTH = SECOND // 10
+
 # Ranges ahead, left, behind and right that make a place what it is.
 KINDS = {'corridor': (9, 1, 9, 1), 'room': (4, 4, 4, 4), 'door': (9, 0.5, 1.5, 0.5)}
 
@@ -247,6 +249,36 @@ def test_a_bag_that_begins_again_is_learned_again_without_the_label_of_its_end()
     assert places.learn().label == 'room'
 
 
+@pytest.mark.parametrize('hold', [math.inf, 100.0])
+@pytest.mark.parametrize('count', [1, 3])
+@pytest.mark.parametrize('wrong', [10**9 * SECOND, 70 * SECOND, 20 * SECOND])
+def test_a_few_wrong_stamps_do_not_end_a_label(wrong, count, hold):
+    places = classifier(label__hold=hold)
+    walk(places, names(30), 30)
+    places.label('room')
+    walk(places, ['room'], 60, labels=False)
+    for i in range(count):
+        places.scan(wrong + i * TENTH, view('room'))
+        places.learn()
+    walk(places, ['room'] * 20, 61 + count, labels=False)
+    assert places.label_in_force == 'room'
+    _, learned = walk(places, ['room'] * 30, 81 + count, labels=False)
+    assert [one.label for one in learned] == ['room'] * 30
+    assert places.jumps == 1
+    places.scan(SECOND, view('room'))
+    assert places.label_in_force == '', 'a bag that begins again'
+
+
+def test_a_label_given_among_wrong_stamps_is_the_one_that_holds():
+    places = classifier()
+    walk(places, names(30))
+    places.scan(10**9 * SECOND, view('door'))
+    places.label('door')
+    assert places.learn().label == 'door'
+    _, learned = walk(places, ['door'] * 20, 30, labels=False)
+    assert [one.label for one in learned] == ['door'] * 20
+
+
 @pytest.mark.parametrize(
     ('labels', 'message'),
     [
@@ -308,7 +340,9 @@ def test_a_file_that_does_not_fit_is_refused_and_says_why(tmp_path):
     with pytest.raises(ModelFileError, match=r'expected a kernel_constrained\.ScanFilter'):
         ScanFilter.load(path)
     header, arrays = model_file.read(path, FORMAT)
-    for labels, message in (({'room': 1}, '1 labels, 3 classes'), ({}, '0 labels, 3 classes')):
+    for labels, message in (
+        ({'room': 1}, '1 labels, 3 classes'), ({}, '0 labels, 3 classes'), ([], 'does not fit'),
+    ):  # fmt: skip
         model_file.write(path, FORMAT, {**header, 'labels': labels}, arrays)
         with pytest.raises(ModelFileError, match=message):
             PlaceClassifier.load(path)
@@ -316,6 +350,19 @@ def test_a_file_that_does_not_fit_is_refused_and_says_why(tmp_path):
     model_file.write(path, FORMAT, {**header, 'config': settings}, arrays)
     with pytest.raises(ModelFileError, match='atoms have 8 inputs, not 9'):
         PlaceClassifier.load(path)
+
+
+def test_loading_ends_the_label_that_was_given(tmp_path):
+    path = tmp_path / 'places.npz'
+    places = classifier(max_labels=3)
+    walk(places, names(10))
+    places.save(path)
+    places = classifier(max_labels=3)
+    places.label('kitchen')  # none too many here, but beside those of the file
+    places.restore(path)
+    assert places.label_in_force == ''
+    walk(places, ['room'], 10, labels=False)
+    assert list(places.labels) == list(KINDS)
 
 
 def test_reset_forgets_all_but_the_labels_that_are_given():

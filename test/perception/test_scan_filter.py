@@ -3,6 +3,8 @@
 """The online filter: what it learns, when it does not, and what survives."""
 
 import math
+import struct
+import zipfile
 
 import attrs
 import numpy as np
@@ -490,6 +492,31 @@ def damaged(path):
     path.write_bytes(path.read_bytes()[:100])
 
 
+def encrypted(path):
+    content = bytearray(path.read_bytes())
+    content[content.index(b'PK\x01\x02') + 8] |= 1
+    path.write_bytes(content)
+
+
+def with_a_torn_array(path):
+    torn = b"{'descr': '<f8', 'shape': ("
+    with zipfile.ZipFile(path, 'w') as file:
+        file.writestr('header.npy', b'\x93NUMPY\x01\x00' + struct.pack('<H', len(torn)) + torn)
+
+
+def plain_array(path):
+    with path.open('wb') as file:
+        np.save(file, np.zeros(3))
+
+
+def with_a_list_as_header(path):
+    np.savez(path, header=np.array('[1]'))
+
+
+def with_a_list_as_settings(path):
+    model_file.write(path, FORMAT, {'config': [1], 'learner': {}}, {})
+
+
 def foreign(path):
     model_file.write(path, 'something.Else', {}, {})
 
@@ -516,6 +543,11 @@ def absent(path):
     ('spoil', 'message'),
     [
         (damaged, 'no model file or is damaged'),
+        (encrypted, 'no model file or is damaged .*encrypted'),
+        (with_a_torn_array, 'no model file or is damaged'),
+        (plain_array, 'no model file or is damaged'),
+        (with_a_list_as_header, 'no model file or is damaged .*its header is no JSON object'),
+        (with_a_list_as_settings, 'does not fit this version'),
         (foreign, r'holds a something\.Else'),
         (absent, 'does not exist'),
         (without_settings, r"does not fit this version \('config'\)"),
