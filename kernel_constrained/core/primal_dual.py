@@ -30,6 +30,8 @@ from kernel_constrained.core.losses import implicit_step, loss_derivative, loss_
 
 # However short the averaging window, the size of a constraint is averaged over 100 steps.
 SHORTEST_MEMORY = 0.01
+# A shorter implicit step is an explicit one, but loses most digits in the difference it ends with.
+SHORTEST_IMPLICIT = 1e-8
 
 
 @compiled
@@ -108,7 +110,7 @@ def default_step(s, bounds, state, d, batch, order):
         longest = loss_derivative(s.loss, s.huber_threshold, values[:outputs], y, newcomer)
         step = min(eta * norm * multiplier_of(bounds, loss), longest)
         for c in range(outputs):
-            newcomer[c] *= -step / (norm * size)
+            newcomer[c] *= -step / (max(norm, 1e-300) * size)
         batch.losses[b] = loss
     scale(d.weights, outputs, order, 1.0 - eta * s.regularization)
 
@@ -174,13 +176,13 @@ def published_step(s, bounds, state, d, batch, order):
     # f <- (1 - eta lambda) f - eta (loss' + sum mu_j g_j')
     for b in range(size):
         y, values, newcomer = batch.y[b], batch.values[b], batch.coefficients[b]
-        if s.mode == PAPER:
+        norm = kernel_at(d.kernel_code, d.kernel_parameters, batch.x[b])
+        step = eta * norm * multipliers[b]
+        if s.mode == PAPER or step < SHORTEST_IMPLICIT:
             loss_derivative(s.loss, s.huber_threshold, values, y, newcomer)
             for c in range(outputs):
                 newcomer[c] *= -eta * multipliers[b] / size
         else:
-            norm = kernel_at(d.kernel_code, d.kernel_parameters, batch.x[b])
-            step = eta * norm * multipliers[b]
             implicit_step(s.loss, s.huber_threshold, values, y, step, newcomer)
             for c in range(outputs):
                 newcomer[c] = (newcomer[c] - values[c]) / (norm * size)

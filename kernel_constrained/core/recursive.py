@@ -16,7 +16,7 @@ import math
 from kernel_constrained.core.compilation import compiled
 from kernel_constrained.core.factor import append_atom, NUGGET, project, remove_atom
 from kernel_constrained.core.kernels import kernel_at, whole_vectors
-from kernel_constrained.core.komp import append_point, remove_point
+from kernel_constrained.core.komp import append_point, LEAST_GAP, remove_point
 from kernel_constrained.core.layout import (
     COUNT,
     INFORMATION,
@@ -94,7 +94,7 @@ def recursive_step(s, state, bounds, d, covariance, k, squared, x, y, values, lo
 
     norm = kernel_at(d.kernel_code, d.kernel_parameters, x) * (1.0 + NUGGET)
     gap = norm - squared
-    needed = s.novelty * norm
+    needed = max(s.novelty * norm, LEAST_GAP)
     if order >= s.max_order:
         needed = max(needed, worth(d, least_worth(d, order)))
     use_atoms(d, k, order, remember)

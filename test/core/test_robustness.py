@@ -166,6 +166,29 @@ def test_sample_by_sample_no_memory_is_kept(step):
     assert kept < 16_384
 
 
+@pytest.mark.parametrize('tiny', [0.0, 1e-20, 1e-160])
+@pytest.mark.parametrize(
+    'variant',
+    [{'step': 'recursive'}, {'step': 'gradient'}, {'mode': 'paper'}, {'mode': 'penalty'}],
+    ids=lambda variant: next(iter(variant.values())),
+)
+def test_where_the_kernel_vanishes_a_target_says_nothing(variant, tiny):
+    """A linear function is 0 at 0, whatever the target there: first, later or last."""
+    x = np.random.default_rng(8).standard_normal((300, 2))
+    y = x @ [1.0, 2.0]
+    rows = [0, 10, 299]
+    x[rows] = tiny
+    fitted = []
+    for target in (3.0, -3.0):
+        y[rows] = target
+        linear = PrimalDualLearner(
+            Polynomial(1, 0.0), **variant, step_size=0.05, parsimony=0.0, regularization=1e-6
+        )
+        fitted.append(linear.partial_fit(x, y).predict(x))
+    assert fitted[0] == pytest.approx(fitted[1], abs=1e-9)
+    assert np.delete(fitted[0], rows) == pytest.approx(np.delete(y, rows), rel=0.2)
+
+
 def test_kernels_of_far_points_are_zero_and_never_subnormal():
     """Products with numbers near the smallest there are slow the processor down 20 times."""
     distances = np.concatenate([np.linspace(0.0, 60.0, 4001), [1e3, 1e6, 1e150]])
