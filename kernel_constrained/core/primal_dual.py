@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from kernel_constrained.core.compilation import compiled
+from kernel_constrained.core.constraints import LARGEST_VIOLATION
 from kernel_constrained.core.kernels import kernel_at, whole_vectors
 from kernel_constrained.core.layout import (
     COUNT,
@@ -132,6 +133,7 @@ def dual_step(s, state, bound, losses):
     for b in range(losses.shape[0]):
         violation += max(losses[b] - threshold, 0.0) / losses.shape[0]
         share += (1.0 if losses[b] > threshold else 0.0) / losses.shape[0]
+    violation = min(violation, LARGEST_VIOLATION)
     scaling = min(weight, max(2.0 / (state[COUNT] / s.batch + 2.0), SHORTEST_MEMORY))
     bound[POWER] += scaling * (violation * violation - bound[POWER])
     # mu <- [(1 - eta_mu^2 delta) mu + eta_mu h / rms(h)]_+

@@ -7,7 +7,15 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kernel_constrained.core import CVaR, Gaussian, layout, Polynomial, PrimalDualLearner
+from kernel_constrained.configuration import ConfigurationError
+from kernel_constrained.core import (
+    CVaR,
+    Expectation,
+    Gaussian,
+    layout,
+    Polynomial,
+    PrimalDualLearner,
+)
 from kernel_constrained.core.kernels import kernel_of_pair, kernel_vector
 
 MILLION = 1_000_000
@@ -216,6 +224,27 @@ def test_far_inputs_do_not_take_over_a_full_dictionary(window):
     assert fitted.model_order_ == CAP
     assert np.mean((fitted.predict(points) - np.sin(3 * points[:, 0])) ** 2) < 2e-3
     assert (np.abs(fitted.dictionary_).max(axis=1) > 10).sum() <= 2
+
+
+@pytest.mark.parametrize('target', [1e40, 1e80, 9e99])
+@pytest.mark.parametrize('tolerance', [1.0, 1e150])
+@pytest.mark.parametrize('step', STEPS)
+def test_one_enormous_target_under_a_constraint_does_not_end_learning(step, tolerance, target):
+    x = np.random.default_rng(10).uniform(-1, 1, (1000, 2))
+    bounds = [CVaR(0.9, tolerance), Expectation(tolerance)]
+    settings = {'constraint': bounds, 'averaging_window': 20.0, 'parsimony': 0.0}
+    fitted = learner(step, **settings)
+    fitted.partial_fit(x, x[:, 0]).partial_fit(x[:1], [target])
+    for _ in range(10):
+        fitted.partial_fit(x, x[:, 0])
+    assert_sound(fitted)
+    assert np.abs(fitted.predict(x) - x[:, 0]).max() < 0.1 * target
+
+
+@pytest.mark.parametrize('bound', [CVaR, Expectation])
+def test_a_tolerance_that_could_not_be_squared_is_refused(bound):
+    with pytest.raises(ConfigurationError, match=r'must be a number from 1e-12 to 1e\+150'):
+        bound(tolerance=np.inf)
 
 
 def test_a_full_dictionary_follows_to_another_place():
