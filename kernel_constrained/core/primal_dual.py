@@ -113,7 +113,7 @@ def default_step(s, bounds, state, d, batch, order):
         for c in range(outputs):
             newcomer[c] *= -step / (max(norm, 1e-300) * size)
         batch.losses[b] = loss
-    scale(d.weights, outputs, order, 1.0 - eta * s.regularization)
+    scale(d.weights, outputs, order, max(1.0 - eta * s.regularization, 0.0))
 
     for j in range(bounds.shape[0]):
         dual_step(s, state, bounds[j], batch.losses)
@@ -188,7 +188,8 @@ def published_step(s, bounds, state, d, batch, order):
             implicit_step(s.loss, s.huber_threshold, values, y, step, newcomer)
             for c in range(outputs):
                 newcomer[c] = (newcomer[c] - values[c]) / (norm * size)
-    scale(d.weights, outputs, order, 1.0 - eta * s.regularization)
+    shrinkage = 1.0 - eta * s.regularization
+    scale(d.weights, outputs, order, shrinkage if s.mode == PAPER else max(shrinkage, 0.0))
 
 
 @compiled

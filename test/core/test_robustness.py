@@ -247,6 +247,17 @@ def test_a_tolerance_that_could_not_be_squared_is_refused(bound):
         bound(tolerance=np.inf)
 
 
+@pytest.mark.parametrize('regularization', [3.0, 10.0, 1e6])
+@pytest.mark.parametrize('batch_size', [1, 4])
+@pytest.mark.parametrize('mode', ['default', 'penalty'])
+def test_gradient_steps_do_not_diverge_however_large_the_regularization(
+    mode, batch_size, regularization
+):
+    x, y = hostile_stream(2000, seed=11, far=1.0)
+    fitted = learner('gradient', mode=mode, batch_size=batch_size, regularization=regularization)
+    assert np.abs(fitted.partial_fit(x, y).predict(places())).max() <= np.abs(y).max()
+
+
 def test_a_full_dictionary_follows_to_another_place():
     """With a window, atoms of a place that has been left are given up for those of the next."""
     rng = np.random.default_rng(1)

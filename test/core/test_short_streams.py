@@ -151,6 +151,20 @@ def distance(first, second):
     return math.sqrt(max(np.sum(weights * (weights @ first.kernel(points, points))), 0.0))
 
 
+@pytest.mark.parametrize(('mode', 'factor'), [('paper', -2.0), ('penalty', 0.0), ('default', 0.0)])
+def test_only_the_papers_factor_for_the_norm_becomes_negative(mode, factor):
+    """Two points far apart: the second step shrinks what the first has learned, and no more."""
+    learner = PrimalDualLearner(
+        Gaussian(1.0), mode=mode, step='gradient', step_size=0.5, regularization=6.0, parsimony=0.0
+    )  # fmt: skip
+    values = []
+    for x in (0.0, 50.0):
+        arrays = learner.partial_fit([[x]], [1.0]).to_parts()[1]
+        values.append(arrays['weights'][0] @ (arrays['points'][0] == 0.0))  # the iterate's, at 0
+    assert values[0] > 0.0
+    assert values[1] == pytest.approx(factor * values[0])
+
+
 # -- second-order steps -------------------------------------------------------------------------
 
 
