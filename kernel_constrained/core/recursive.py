@@ -27,8 +27,10 @@ from kernel_constrained.core.layout import (
 )
 from kernel_constrained.core.primal_dual import dual_step, multiplier_of
 
-# The prior is renewed one coordinate at a time, every so many samples.
+# The prior is renewed one coordinate at a time, every so many samples, or more often where each
+# would have to wait for more than so many windows.
 RENEWAL = 8
+LONGEST_WAIT = 3.0
 # Below this the covariance of what is not excited would lose all precision.
 LEAST_REGULARIZATION = 1e-9
 
@@ -165,17 +167,21 @@ def renew_prior(s, state, d, covariance, order, errors):
     Each sample adds ``lambda/2`` to the information on each coordinate. With a finite window
     this is what keeps directions from being forgotten that are no longer excited.
     """
-    if state[COUNT] % RENEWAL != RENEWAL - 1 or order == 0:
+    if order == 0:
         return
-    j, unit = int(state[TURN]) % order, d.coordinates
-    state[TURN] = j + 1.0
-    for i in range(whole_vectors(order)):
-        unit[i] = 0.0
-    unit[j] = 1.0
-    for f in range(errors.shape[0]):
-        errors[f] = -d.weights[f, j]
-    noise = 2.0 / (max(s.regularization, LEAST_REGULARIZATION) * RENEWAL * order)
-    assimilate(state, d, covariance, unit, order, errors, noise, 1.0)
+    interval = min(RENEWAL, LONGEST_WAIT * s.averaging_window / order)
+    due = math.floor((state[COUNT] + 1.0) / interval) - math.floor(state[COUNT] / interval)
+    noise = 2.0 / (max(s.regularization, LEAST_REGULARIZATION) * interval * order)
+    unit = d.coordinates
+    for _ in range(due):
+        j = int(state[TURN]) % order
+        state[TURN] = j + 1.0
+        for i in range(whole_vectors(order)):
+            unit[i] = 0.0
+        unit[j] = 1.0
+        for f in range(errors.shape[0]):
+            errors[f] = -d.weights[f, j]
+        assimilate(state, d, covariance, unit, order, errors, noise, 1.0)
 
 
 @compiled

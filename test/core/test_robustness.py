@@ -269,6 +269,21 @@ def test_a_full_dictionary_follows_to_another_place():
     assert np.mean((fitted.predict(points) - np.sin(3 * points[:, 0])) ** 2) < 2e-3
 
 
+@pytest.mark.parametrize(
+    ('window', 'bandwidth'), [(50.0, 0.01), (20.0, 0.1), (5.0, 0.1), (2.0, 0.3)]
+)
+def test_a_window_far_below_the_model_order_winds_nothing_up(window, bandwidth):
+    """The robot stands still for many windows, then moves on."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (2000, 1))
+    y = np.sin(3 * x[:, 0]) + 0.05 * rng.standard_normal(2000)
+    fitted = PrimalDualLearner(Gaussian(bandwidth), averaging_window=window).partial_fit(x, y)
+    assert fitted.model_order_ > 1.4 * window
+    fitted.partial_fit(np.full((2000, 1), 0.3), 0.8 + 0.05 * rng.standard_normal(2000))
+    assert_covariance(fitted.to_parts()[1])
+    assert np.abs(fitted.prequential(x, y).prediction).max() < 4.0
+
+
 def test_without_regularization_nothing_winds_up():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (2000, 2))
