@@ -73,6 +73,11 @@ def assimilate(state, d, covariance, c, order, errors, noise, remember):
     variance = noise
     for i in range(order):
         variance += c[i] * gain[i]
+    if variance < 0.5 * noise:  # rounding has cost the covariance its sign: nothing is known here
+        for j in range(whole_vectors(order)):
+            h[j] = 0.0
+        state[LATE_SCALE] = 1.0
+        return 1.0
     for f in range(errors.shape[0]):
         row, step = d.weights[f], errors[f] / variance
         for j in range(whole_vectors(order)):
@@ -210,6 +215,10 @@ def forget_atom(state, d, covariance, order):
     rotate_rows(covariance, j, order, d.rotations)
     transpose(covariance, order)
     rotate_rows(covariance, j, order, d.rotations)
+    if covariance[last, last] <= 0.0:  # rounding has cost it its sign: it tells nothing of others
+        for i in range(last):
+            covariance[last, i] = 0.0
+        covariance[last, last] = 1.0
     for f in range(d.weights.shape[0]):
         row = d.weights[f]
         step = row[last] / covariance[last, last]

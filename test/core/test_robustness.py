@@ -284,6 +284,22 @@ def test_a_window_far_below_the_model_order_winds_nothing_up(window, bandwidth):
     assert np.abs(fitted.prequential(x, y).prediction).max() < 4.0
 
 
+@pytest.mark.parametrize('window', [np.inf, 200.0, 2.0])
+@pytest.mark.parametrize('regularization', [0.0, 1e-5])
+@pytest.mark.parametrize(('degree', 'offset'), [(5, 0.0), (8, 1.0), (12, 0.0)])
+def test_a_kernel_too_large_for_the_covariance_does_not_end_learning(
+    degree, offset, regularization, window
+):
+    """Prior and information differ by more than all digits: it predicts badly, but goes on."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-10, 10, (1500, 2))
+    fitted = PrimalDualLearner(
+        Polynomial(degree, offset), regularization=regularization, averaging_window=window,
+        max_model_order=30,
+    ).partial_fit(x, np.sin(x[:, 0]))  # fmt: skip
+    assert np.isfinite(fitted.predict(x)).all()
+
+
 def test_without_regularization_nothing_winds_up():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (2000, 2))
