@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from kernel_constrained.configuration import ConfigurationError, parameter
 
+# Neither a tolerance nor a violation counts beyond this: the learner squares them.
+LARGEST_VIOLATION = 1e150
+
 
 @attrs.frozen
 class CVaR:
@@ -31,8 +34,9 @@ class CVaR:
         0.9, 'share of the losses that is no tail', low=0.0, high=0.9999, runtime=True
     )
     tolerance: float = parameter(
-        1.0, 'bound on the mean of the tail', unit='loss', low=1e-12, runtime=True
-    )
+        1.0, 'bound on the mean of the tail', unit='loss', low=1e-12, high=LARGEST_VIOLATION,
+        runtime=True,
+    )  # fmt: skip
     smoothing: float = parameter(0.0, 'softplus temperature in mode paper', low=0.0)
 
     name: ClassVar[str] = 'cvar'
@@ -61,8 +65,9 @@ class Expectation:
     """
 
     tolerance: float = parameter(
-        1.0, 'bound on the mean loss', unit='loss', low=1e-12, runtime=True
-    )
+        1.0, 'bound on the mean loss', unit='loss', low=1e-12, high=LARGEST_VIOLATION,
+        runtime=True,
+    )  # fmt: skip
 
     name: ClassVar[str] = 'expectation'
     significance: ClassVar[float] = 0.0

@@ -17,6 +17,8 @@ from kernel_constrained.core.kernels import kernel_at, whole_vectors
 
 # Below this Schur complement a newcomer is its own projection to within rounding.
 DEPENDENT = 1e-7
+# So is it below this, near where a kernel vanishes: squares of its inverse would overflow.
+LEAST_GAP = 1e-150
 
 
 class Dictionary(NamedTuple):
@@ -89,7 +91,7 @@ def add_atom(d, x, k, coefficients, order, budget):
     if squared == 0.0:
         return order, 0.0
     newcomer = squared * max(gap, 0.0)
-    dependent = gap < DEPENDENT * norm
+    dependent = gap < max(DEPENDENT * norm, LEAST_GAP)
     if dependent or (newcomer <= budget and is_cheapest(d, order, newcomer, gap)):
         for f in range(coefficients.shape[0]):
             row = d.weights[f]

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from kernel_constrained.core.compilation import compiled
+from kernel_constrained.core.constraints import LARGEST_VIOLATION
 from kernel_constrained.core.kernels import kernel_at, whole_vectors
 from kernel_constrained.core.layout import (
     COUNT,
@@ -30,6 +31,8 @@ from kernel_constrained.core.losses import implicit_step, loss_derivative, loss_
 
 # However short the averaging window, the size of a constraint is averaged over 100 steps.
 SHORTEST_MEMORY = 0.01
+# A shorter implicit step is an explicit one, but loses most digits in the difference it ends with.
+SHORTEST_IMPLICIT = 1e-8
 
 
 @compiled
@@ -108,9 +111,9 @@ def default_step(s, bounds, state, d, batch, order):
         longest = loss_derivative(s.loss, s.huber_threshold, values[:outputs], y, newcomer)
         step = min(eta * norm * multiplier_of(bounds, loss), longest)
         for c in range(outputs):
-            newcomer[c] *= -step / (norm * size)
+            newcomer[c] *= -step / (max(norm, 1e-300) * size)
         batch.losses[b] = loss
-    scale(d.weights, outputs, order, 1.0 - eta * s.regularization)
+    scale(d.weights, outputs, order, max(1.0 - eta * s.regularization, 0.0))
 
     for j in range(bounds.shape[0]):
         dual_step(s, state, bounds[j], batch.losses)
@@ -130,6 +133,7 @@ def dual_step(s, state, bound, losses):
     for b in range(losses.shape[0]):
         violation += max(losses[b] - threshold, 0.0) / losses.shape[0]
         share += (1.0 if losses[b] > threshold else 0.0) / losses.shape[0]
+    violation = min(violation, LARGEST_VIOLATION)
     scaling = min(weight, max(2.0 / (state[COUNT] / s.batch + 2.0), SHORTEST_MEMORY))
     bound[POWER] += scaling * (violation * violation - bound[POWER])
     # mu <- [(1 - eta_mu^2 delta) mu + eta_mu h / rms(h)]_+
@@ -174,17 +178,18 @@ def published_step(s, bounds, state, d, batch, order):
     # f <- (1 - eta lambda) f - eta (loss' + sum mu_j g_j')
     for b in range(size):
         y, values, newcomer = batch.y[b], batch.values[b], batch.coefficients[b]
-        if s.mode == PAPER:
+        norm = kernel_at(d.kernel_code, d.kernel_parameters, batch.x[b])
+        step = eta * norm * multipliers[b]
+        if s.mode == PAPER or step < SHORTEST_IMPLICIT:
             loss_derivative(s.loss, s.huber_threshold, values, y, newcomer)
             for c in range(outputs):
                 newcomer[c] *= -eta * multipliers[b] / size
         else:
-            norm = kernel_at(d.kernel_code, d.kernel_parameters, batch.x[b])
-            step = eta * norm * multipliers[b]
             implicit_step(s.loss, s.huber_threshold, values, y, step, newcomer)
             for c in range(outputs):
                 newcomer[c] = (newcomer[c] - values[c]) / (norm * size)
-    scale(d.weights, outputs, order, 1.0 - eta * s.regularization)
+    shrinkage = 1.0 - eta * s.regularization
+    scale(d.weights, outputs, order, shrinkage if s.mode == PAPER else max(shrinkage, 0.0))
 
 
 @compiled

@@ -16,7 +16,7 @@ import math
 from kernel_constrained.core.compilation import compiled
 from kernel_constrained.core.factor import append_atom, NUGGET, project, remove_atom
 from kernel_constrained.core.kernels import kernel_at, whole_vectors
-from kernel_constrained.core.komp import append_point, remove_point
+from kernel_constrained.core.komp import append_point, LEAST_GAP, remove_point
 from kernel_constrained.core.layout import (
     COUNT,
     INFORMATION,
@@ -27,8 +27,10 @@ from kernel_constrained.core.layout import (
 )
 from kernel_constrained.core.primal_dual import dual_step, multiplier_of
 
-# The prior is renewed one coordinate at a time, every so many samples.
+# The prior is renewed one coordinate at a time, every so many samples, or more often where each
+# would have to wait for more than so many windows.
 RENEWAL = 8
+LONGEST_WAIT = 3.0
 # Below this the covariance of what is not excited would lose all precision.
 LEAST_REGULARIZATION = 1e-9
 
@@ -71,6 +73,11 @@ def assimilate(state, d, covariance, c, order, errors, noise, remember):
     variance = noise
     for i in range(order):
         variance += c[i] * gain[i]
+    if variance < 0.5 * noise:  # rounding has cost the covariance its sign: nothing is known here
+        for j in range(whole_vectors(order)):
+            h[j] = 0.0
+        state[LATE_SCALE] = 1.0
+        return 1.0
     for f in range(errors.shape[0]):
         row, step = d.weights[f], errors[f] / variance
         for j in range(whole_vectors(order)):
@@ -94,7 +101,7 @@ def recursive_step(s, state, bounds, d, covariance, k, squared, x, y, values, lo
 
     norm = kernel_at(d.kernel_code, d.kernel_parameters, x) * (1.0 + NUGGET)
     gap = norm - squared
-    needed = s.novelty * norm
+    needed = max(s.novelty * norm, LEAST_GAP)
     if order >= s.max_order:
         needed = max(needed, worth(d, least_worth(d, order)))
     use_atoms(d, k, order, remember)
@@ -165,17 +172,21 @@ def renew_prior(s, state, d, covariance, order, errors):
     Each sample adds ``lambda/2`` to the information on each coordinate. With a finite window
     this is what keeps directions from being forgotten that are no longer excited.
     """
-    if state[COUNT] % RENEWAL != RENEWAL - 1 or order == 0:
+    if order == 0:
         return
-    j, unit = int(state[TURN]) % order, d.coordinates
-    state[TURN] = j + 1.0
-    for i in range(whole_vectors(order)):
-        unit[i] = 0.0
-    unit[j] = 1.0
-    for f in range(errors.shape[0]):
-        errors[f] = -d.weights[f, j]
-    noise = 2.0 / (max(s.regularization, LEAST_REGULARIZATION) * RENEWAL * order)
-    assimilate(state, d, covariance, unit, order, errors, noise, 1.0)
+    interval = min(RENEWAL, LONGEST_WAIT * s.averaging_window / order)
+    due = math.floor((state[COUNT] + 1.0) / interval) - math.floor(state[COUNT] / interval)
+    noise = 2.0 / (max(s.regularization, LEAST_REGULARIZATION) * interval * order)
+    unit = d.coordinates
+    for _ in range(due):
+        j = int(state[TURN]) % order
+        state[TURN] = j + 1.0
+        for i in range(whole_vectors(order)):
+            unit[i] = 0.0
+        unit[j] = 1.0
+        for f in range(errors.shape[0]):
+            errors[f] = -d.weights[f, j]
+        assimilate(state, d, covariance, unit, order, errors, noise, 1.0)
 
 
 @compiled
@@ -204,6 +215,10 @@ def forget_atom(state, d, covariance, order):
     rotate_rows(covariance, j, order, d.rotations)
     transpose(covariance, order)
     rotate_rows(covariance, j, order, d.rotations)
+    if covariance[last, last] <= 0.0:  # rounding has cost it its sign: it tells nothing of others
+        for i in range(last):
+            covariance[last, i] = 0.0
+        covariance[last, last] = 1.0
     for f in range(d.weights.shape[0]):
         row = d.weights[f]
         step = row[last] / covariance[last, last]

@@ -153,7 +153,7 @@ class NaiveRecursive:
 
     def __init__(self, kernel, novelty, regularization, window=np.inf, max_order=10**9):
         self.kernel, self.novelty, self.lam = kernel, novelty, regularization
-        self.remember, self.max_order = 1 - 1 / window, max_order
+        self.window, self.remember, self.max_order = window, 1 - 1 / window, max_order
         self.atoms, self.mean, self.cov = None, None, None
         self.information, self.t, self.turn, self.usage = 0.0, 0, 0, np.zeros(0)
 
@@ -187,8 +187,9 @@ class NaiveRecursive:
         row = self.kernel(x[None], self.atoms)[0]
         row[-1] += norm - 1 if gap > needed else 0.0  # the nugget of the atom itself
         self.observe(row, y, 1.0, self.remember)
-        if self.t % 8 == 7:
-            self.renew()
+        interval = min(8, 3 * self.window / len(self.atoms))
+        for _ in range(int((self.t + 1) // interval - self.t // interval)):
+            self.renew(interval)
         while len(self.atoms) > self.max_order:
             self.remove(int(np.argmin((self.usage / np.diag(self.inverse_gram()))[:-1])))
         self.t += 1
@@ -202,13 +203,13 @@ class NaiveRecursive:
         cov[:-1, :-1] = self.cov
         self.cov = cov + np.outer(direction, direction) / (0.5 * self.lam * self.information)
 
-    def renew(self):
+    def renew(self, interval):
         """Observe an orthonormal function to be zero: the next one of Gram and Schmidt's."""
         j = self.turn % len(self.atoms)
         self.turn = j + 1
         gram = self.kernel(self.atoms, self.atoms) + NUGGET * np.eye(len(self.atoms))
         row = np.linalg.cholesky(gram)[:, j]
-        noise = 2 / (self.lam * 8 * len(self.atoms))
+        noise = 2 / (self.lam * interval * len(self.atoms))
         self.observe(row, np.zeros(self.mean.shape[1]), noise, 1.0)
 
     def remove(self, j):

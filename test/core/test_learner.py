@@ -219,6 +219,13 @@ def test_warming_up_learns_nothing():
     )
 
 
+@pytest.mark.parametrize('loss', ['squared', 'hinge', 'multiclass_hinge'])
+@pytest.mark.parametrize('mode', ['default', 'paper', 'penalty'])
+def test_a_linear_kernel_which_vanishes_at_zero_warms_up(mode, loss):
+    warm = PrimalDualLearner(Polynomial(1, 0.0), loss=loss, mode=mode, step='gradient').warm_up(2)
+    assert warm.samples_ == 0
+
+
 def test_predicting_before_learning_says_what_to_do():
     with pytest.raises(ValueError, match='call partial_fit before predict'):
         learner().predict([[0.0, 0.0]])

@@ -47,10 +47,10 @@ NUMBERS = {
     Gaussian: {'bandwidth': (1.0, 1e-12, INF)},
     Polynomial: {'degree': (2, 1, 20), 'offset': (1.0, 0.0, INF)},
     CVaR: {
-        'significance': (0.9, 0.0, 0.9999), 'tolerance': (1.0, 1e-12, INF),
+        'significance': (0.9, 0.0, 0.9999), 'tolerance': (1.0, 1e-12, 1e150),
         'smoothing': (0.0, 0.0, INF),
     },
-    Expectation: {'tolerance': (1.0, 1e-12, INF)},
+    Expectation: {'tolerance': (1.0, 1e-12, 1e150)},
 }  # fmt: skip
 OTHERS = {
     PrimalDualLearner: {'kernel', 'loss', 'constraint', 'step', 'mode'},

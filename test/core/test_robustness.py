@@ -7,7 +7,15 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kernel_constrained.core import CVaR, Gaussian, layout, Polynomial, PrimalDualLearner
+from kernel_constrained.configuration import ConfigurationError
+from kernel_constrained.core import (
+    CVaR,
+    Expectation,
+    Gaussian,
+    layout,
+    Polynomial,
+    PrimalDualLearner,
+)
 from kernel_constrained.core.kernels import kernel_of_pair, kernel_vector
 
 MILLION = 1_000_000
@@ -166,6 +174,29 @@ def test_sample_by_sample_no_memory_is_kept(step):
     assert kept < 16_384
 
 
+@pytest.mark.parametrize('tiny', [0.0, 1e-20, 1e-160])
+@pytest.mark.parametrize(
+    'variant',
+    [{'step': 'recursive'}, {'step': 'gradient'}, {'mode': 'paper'}, {'mode': 'penalty'}],
+    ids=lambda variant: next(iter(variant.values())),
+)
+def test_where_the_kernel_vanishes_a_target_says_nothing(variant, tiny):
+    """A linear function is 0 at 0, whatever the target there: first, later or last."""
+    x = np.random.default_rng(8).standard_normal((300, 2))
+    y = x @ [1.0, 2.0]
+    rows = [0, 10, 299]
+    x[rows] = tiny
+    fitted = []
+    for target in (3.0, -3.0):
+        y[rows] = target
+        linear = PrimalDualLearner(
+            Polynomial(1, 0.0), **variant, step_size=0.05, parsimony=0.0, regularization=1e-6
+        )
+        fitted.append(linear.partial_fit(x, y).predict(x))
+    assert fitted[0] == pytest.approx(fitted[1], abs=1e-9)
+    assert np.delete(fitted[0], rows) == pytest.approx(np.delete(y, rows), rel=0.2)
+
+
 def test_kernels_of_far_points_are_zero_and_never_subnormal():
     """Products with numbers near the smallest there are slow the processor down 20 times."""
     distances = np.concatenate([np.linspace(0.0, 60.0, 4001), [1e3, 1e6, 1e150]])
@@ -195,6 +226,38 @@ def test_far_inputs_do_not_take_over_a_full_dictionary(window):
     assert (np.abs(fitted.dictionary_).max(axis=1) > 10).sum() <= 2
 
 
+@pytest.mark.parametrize('target', [1e40, 1e80, 9e99])
+@pytest.mark.parametrize('tolerance', [1.0, 1e150])
+@pytest.mark.parametrize('step', STEPS)
+def test_one_enormous_target_under_a_constraint_does_not_end_learning(step, tolerance, target):
+    x = np.random.default_rng(10).uniform(-1, 1, (1000, 2))
+    bounds = [CVaR(0.9, tolerance), Expectation(tolerance)]
+    settings = {'constraint': bounds, 'averaging_window': 20.0, 'parsimony': 0.0}
+    fitted = learner(step, **settings)
+    fitted.partial_fit(x, x[:, 0]).partial_fit(x[:1], [target])
+    for _ in range(10):
+        fitted.partial_fit(x, x[:, 0])
+    assert_sound(fitted)
+    assert np.abs(fitted.predict(x) - x[:, 0]).max() < 0.1 * target
+
+
+@pytest.mark.parametrize('bound', [CVaR, Expectation])
+def test_a_tolerance_that_could_not_be_squared_is_refused(bound):
+    with pytest.raises(ConfigurationError, match=r'must be a number from 1e-12 to 1e\+150'):
+        bound(tolerance=np.inf)
+
+
+@pytest.mark.parametrize('regularization', [3.0, 10.0, 1e6])
+@pytest.mark.parametrize('batch_size', [1, 4])
+@pytest.mark.parametrize('mode', ['default', 'penalty'])
+def test_gradient_steps_do_not_diverge_however_large_the_regularization(
+    mode, batch_size, regularization
+):
+    x, y = hostile_stream(2000, seed=11, far=1.0)
+    fitted = learner('gradient', mode=mode, batch_size=batch_size, regularization=regularization)
+    assert np.abs(fitted.partial_fit(x, y).predict(places())).max() <= np.abs(y).max()
+
+
 def test_a_full_dictionary_follows_to_another_place():
     """With a window, atoms of a place that has been left are given up for those of the next."""
     rng = np.random.default_rng(1)
@@ -204,6 +267,37 @@ def test_a_full_dictionary_follows_to_another_place():
     fitted = learner('recursive', averaging_window=1000.0, constraint=None).partial_fit(x, y)
     points = x[-1000:]
     assert np.mean((fitted.predict(points) - np.sin(3 * points[:, 0])) ** 2) < 2e-3
+
+
+@pytest.mark.parametrize(
+    ('window', 'bandwidth'), [(50.0, 0.01), (20.0, 0.1), (5.0, 0.1), (2.0, 0.3)]
+)
+def test_a_window_far_below_the_model_order_winds_nothing_up(window, bandwidth):
+    """The robot stands still for many windows, then moves on."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (2000, 1))
+    y = np.sin(3 * x[:, 0]) + 0.05 * rng.standard_normal(2000)
+    fitted = PrimalDualLearner(Gaussian(bandwidth), averaging_window=window).partial_fit(x, y)
+    assert fitted.model_order_ > 1.4 * window
+    fitted.partial_fit(np.full((2000, 1), 0.3), 0.8 + 0.05 * rng.standard_normal(2000))
+    assert_covariance(fitted.to_parts()[1])
+    assert np.abs(fitted.prequential(x, y).prediction).max() < 4.0
+
+
+@pytest.mark.parametrize('window', [np.inf, 200.0, 2.0])
+@pytest.mark.parametrize('regularization', [0.0, 1e-5])
+@pytest.mark.parametrize(('degree', 'offset'), [(5, 0.0), (8, 1.0), (12, 0.0)])
+def test_a_kernel_too_large_for_the_covariance_does_not_end_learning(
+    degree, offset, regularization, window
+):
+    """Prior and information differ by more than all digits: it predicts badly, but goes on."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-10, 10, (1500, 2))
+    fitted = PrimalDualLearner(
+        Polynomial(degree, offset), regularization=regularization, averaging_window=window,
+        max_model_order=30,
+    ).partial_fit(x, np.sin(x[:, 0]))  # fmt: skip
+    assert np.isfinite(fitted.predict(x)).all()
 
 
 def test_without_regularization_nothing_winds_up():

@@ -151,10 +151,24 @@ def distance(first, second):
     return math.sqrt(max(np.sum(weights * (weights @ first.kernel(points, points))), 0.0))
 
 
+@pytest.mark.parametrize(('mode', 'factor'), [('paper', -2.0), ('penalty', 0.0), ('default', 0.0)])
+def test_only_the_papers_factor_for_the_norm_becomes_negative(mode, factor):
+    """Two points far apart: the second step shrinks what the first has learned, and no more."""
+    learner = PrimalDualLearner(
+        Gaussian(1.0), mode=mode, step='gradient', step_size=0.5, regularization=6.0, parsimony=0.0
+    )  # fmt: skip
+    values = []
+    for x in (0.0, 50.0):
+        arrays = learner.partial_fit([[x]], [1.0]).to_parts()[1]
+        values.append(arrays['weights'][0] @ (arrays['points'][0] == 0.0))  # the iterate's, at 0
+    assert values[0] > 0.0
+    assert values[1] == pytest.approx(factor * values[0])
+
+
 # -- second-order steps -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(('window', 'most'), [(math.inf, 100), (25.0, 7)])
+@pytest.mark.parametrize(('window', 'most'), [(math.inf, 100), (25.0, 7), (6.0, 12), (3.0, 12)])
 def test_recursive_steps_are_least_squares_of_the_textbook(window, most):
     x, y = samples(60)
     learner = PrimalDualLearner(
@@ -164,7 +178,7 @@ def test_recursive_steps_are_least_squares_of_the_textbook(window, most):
     naive = feed(NaiveRecursive(Gaussian(0.8), 0.02, 1e-2, window, most), x, y)
     assert 4 < learner.model_order_ < 30
     assert same_function(learner, naive, 1e-7)
-    assert (learner.overspent_ > 0) == (most == 7)
+    assert (learner.overspent_ > 0) == (most < 100)
 
 
 # -- what a person asks of a learner ------------------------------------------------------------
