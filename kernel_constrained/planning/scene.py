@@ -43,8 +43,6 @@ class Scene:
         Standard deviation of each centre, the pose's apart, metres.
     grid
         Distances to the obstacles of the map.
-    deviation : (n,)
-        Standard deviation of each centre, the pose's apart, metres.
     robot : (D,)
         Where the robot's centre is.
     config
