@@ -139,7 +139,8 @@ def test_runtime_parameters_are_checked_then_applied_and_static_ones_refused(pro
         assert get(probe, 'learner.step_size') == [0.0], 'the string that it was given as'
         for name, value, reason in (
             ('learner.step_size', -0.5, 'learner.step_size'),
-            ('learner.tolerance', float('nan'), 'learner.tolerance must be a number of at least'),
+            ('learner.tolerance', float('nan'), 'learner.tolerance'),
+            ('learner.parsimony', float('nan'), 'learner.parsimony must be a number of at least'),
             ('learner.mode', 'paper', 'learner.mode'),
         ):
             refused = set_parameters(probe, (name, value))[0]
