@@ -191,7 +191,7 @@ def test_a_crash_below_python_is_in_the_log_with_its_line(probe, start):
 
 
 def test_nodes_of_tests_share_no_memory(probe, start):
-    """What killed ones would leave there makes later ones crash as they start: ``dds.xml``."""
+    """What killed ones would leave there can make later ones hang as they start: ``dds.xml``."""
     process = start('filter_node', LIDAR)
     probe.wait(lambda: 'ready: listens to' in process.text, what='a node that spins')
     maps = Path(f'/proc/{process.process.pid}/maps')

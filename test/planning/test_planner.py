@@ -27,8 +27,9 @@ from kernel_constrained.planning.config import (
     SensingConfig,
     WorkspaceConfig,
 )
+from kernel_constrained.planning.grid import lower_bound
 from kernel_constrained.planning.maps import OccupancyMap
-from kernel_constrained.planning.planner import Planner, REASONS
+from kernel_constrained.planning.planner import grid_of, Planner, REASONS
 from kernel_constrained.planning.seen import seen_horizon
 from kernel_constrained.planning.simulation import drive, Lidar
 from kernel_constrained.planning.worlds import random_world, World
@@ -390,10 +391,11 @@ def test_a_wall_beside_the_robot_makes_no_gap_elsewhere_wider(beside):
 
 
 def test_a_robot_beside_a_wall_at_the_end_of_the_map_finds_away():
-    of = planner([5.0, 0.0])
-    of.set_map(map_with([(-1.0, -1.0, -0.9, 7.0)]))
+    of, map_ = planner([5.0, 0.0]), map_with([(-1.0, -1.0, -0.9, 7.0)])
+    of.set_map(map_)
     for x in (-0.58, -1.32):  # on the map, and beyond it
         assert ask(of, x=x).proven
+        assert lower_bound(*grid_of(map_, of.config), x, 0.0) == pytest.approx(0.32, abs=0.03)
 
 
 def test_unknown_cells_block_where_they_are_said_to():
